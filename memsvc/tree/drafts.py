@@ -1,0 +1,39 @@
+"""What callers hand in: an entry to be stored, and the state that they expect to find."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from memsvc.format import Confidence, MemoryCategory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryDraft:
+    """An entry before it has an id and a place.
+
+    `when` is the instant that the entry refers to (naive means UTC, None means now); it gives the month of an
+    episode's file. `title` names a procedure's file. `supersedes` retires that entry in the same revision.
+    After `expires_at` the entry is invisible to every reader.
+    """
+
+    category: MemoryCategory
+    body: str
+    summary: str = ""
+    tags: tuple[str, ...] = ()
+    source: str = "agent"
+    confidence: Confidence = Confidence.MEDIUM
+    title: str | None = None
+    when: datetime | None = None
+    supersedes: str | None = None
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precondition:
+    """What must hold for a change to be made (RFC 9110, If-Match and If-None-Match).
+
+    `if_match` is an etag or the content's sha256 in hex, without quotes; "*" asks only that something is there.
+    `if_none_match_any` asks that nothing is there.
+    """
+
+    if_match: str | None = None
+    if_none_match_any: bool = False

@@ -1,0 +1,228 @@
+"""What can go wrong with a tree, in words that a person or a model can act on.
+
+Each error carries a stable `code`; `str(error)` says what was wrong. Texts that deepagents' middleware looks
+for ("path_not_found", "String not found in file") are part of the contract of the backend protocol.
+"""
+
+from typing import ClassVar
+
+
+class TreeError(Exception):
+    """Base of everything that a tree refuses."""
+
+    code: ClassVar[str] = "tree_error"
+
+
+class NotFound(TreeError):
+    """Nothing there, or nothing that the caller may know of."""
+
+    code = "not_found"
+
+
+class TreeNotFound(NotFound):
+    code = "tree_not_found"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"There is no tree named '{name}'.")
+        self.name = name
+
+
+class FileNotFound(NotFound):
+    code = "file_not_found"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"File '{path}' not found")
+        self.path = path
+
+
+class FolderNotFound(NotFound):
+    code = "path_not_found"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"Path '{path}': path_not_found")
+        self.path = path
+
+
+class EntryNotFound(NotFound):
+    code = "entry_not_found"
+
+    def __init__(self, entry_id: str) -> None:
+        super().__init__(f"no memory entry with id '{entry_id}'")
+        self.entry_id = entry_id
+
+
+class RevisionNotFound(NotFound):
+    code = "revision_not_found"
+
+    def __init__(self, number: int, newest: int) -> None:
+        super().__init__(f"There is no revision {number}; the newest is {newest}.")
+        self.number = number
+        self.newest = newest
+
+
+class IsFolder(TreeError):
+    code = "is_directory"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"'{path}' is a directory, not a file")
+        self.path = path
+
+
+class NotFolder(TreeError):
+    code = "not_a_directory"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"Path '{path}': not_a_directory")
+        self.path = path
+
+
+class Conflict(TreeError):
+    """The tree is in a state in which this can't be done."""
+
+    code = "conflict"
+
+
+class PathTaken(Conflict):
+    code = "path_taken"
+
+    def __init__(self, path: str, by: str) -> None:
+        super().__init__(f"'{path}' can't be made: {by}")
+        self.path = path
+
+
+class TreeExists(Conflict):
+    code = "tree_exists"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"There is already a tree named '{name}'.")
+        self.name = name
+
+
+class AlreadySuperseded(Conflict):
+    code = "already_superseded"
+
+    def __init__(self, entry_id: str, successor: str) -> None:
+        super().__init__(
+            f"memory entry '{entry_id}' was already superseded by '{successor}'; read that one and supersede it instead"
+        )
+        self.entry_id = entry_id
+        self.successor = successor
+
+
+class InvalidSupersession(Conflict):
+    code = "invalid_supersession"
+
+
+class PreconditionFailed(TreeError):
+    """The file or entry is not in the state that the caller knew.
+
+    `revision` is the tree's current one; `etag` validates the present content, or is None when nothing is there.
+    """
+
+    code = "precondition_failed"
+
+    def __init__(self, what: str, *, revision: int, etag: str | None) -> None:
+        super().__init__(f"{what} has changed since it was read; read it again and repeat the change")
+        self.revision = revision
+        self.etag = etag
+
+
+class EditRefused(TreeError):
+    """An exact replacement that could not be made; the texts are those that deepagents' models know."""
+
+    code = "edit_refused"
+
+
+class EmptyOldString(EditRefused):
+    code = "empty_old_string"
+
+
+class StringNotFound(EditRefused):
+    code = "string_not_found"
+
+
+class StringNotUnique(EditRefused):
+    code = "string_not_unique"
+
+    def __init__(self, text: str, occurrences: int) -> None:
+        super().__init__(text)
+        self.occurrences = occurrences
+
+
+class NotText(EditRefused):
+    code = "not_text"
+
+    def __init__(self) -> None:
+        super().__init__("Error: Cannot edit binary files with text replacements.")
+
+
+class OffsetBeyondEnd(TreeError):
+    code = "offset_beyond_end"
+
+    def __init__(self, offset: int, total_lines: int) -> None:
+        super().__init__(f"Line offset {offset} exceeds file length ({total_lines} lines)")
+        self.offset = offset
+        self.total_lines = total_lines
+
+
+class TooLarge(TreeError):
+    code = "too_large"
+
+
+class RootRefused(TreeError):
+    code = "root_refused"
+
+    def __init__(self) -> None:
+        super().__init__("The root folder can't be deleted or moved; name the files or folders in it one by one.")
+
+
+class FolderNeedsRecursive(TreeError):
+    code = "folder_not_empty"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"'{path}' is a folder with files in it; ask for a recursive delete to remove them all")
+        self.path = path
+
+
+class ReadOnly(TreeError):
+    code = "read_only"
+
+    def __init__(self) -> None:
+        super().__init__("permission denied: this access may read memory but not change it")
+
+
+class Forbidden(TreeError):
+    code = "forbidden"
+
+    def __init__(self, path: str, prefix: str) -> None:
+        super().__init__(f"permission denied: '{path}' is outside '{prefix}', the part of the tree that is open here")
+        self.path = path
+
+
+class Busy(TreeError):
+    """Another writer held the tree's lock for too long; the same call may be repeated."""
+
+    code = "busy"
+
+    def __init__(self) -> None:
+        super().__init__("The memory is being written by someone else right now; nothing was changed, try again.")
+
+
+class Unavailable(TreeError):
+    """The database could not answer; the call may be repeated."""
+
+    code = "unavailable"
+
+    def __init__(self) -> None:
+        super().__init__("The memory can't be reached right now; try again in a moment.")
+
+
+class BatchFailed(TreeError):
+    """One operation of a batch was refused, so none was made. `index` counts from 0; `cause` is its error."""
+
+    code = "batch_failed"
+
+    def __init__(self, index: int, cause: Exception) -> None:
+        super().__init__(f"operation {index} was refused, so nothing was changed: {cause}")
+        self.index = index
+        self.cause = cause

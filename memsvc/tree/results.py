@@ -1,0 +1,199 @@
+"""What reads and services answer: plain values without rows behind them.
+
+Sizes are bytes as a reader gets them; lines are those of `str.splitlines`; times are aware and in UTC.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from memsvc.format import IndexRow, MemoryEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file, or a folder (which has no size, no times and no revision of its own)."""
+
+    path: str
+    is_dir: bool = False
+    size: int = 0
+    lines: int = 0
+    revision: int = 0
+    created_at: datetime | None = None
+    modified_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FilesPage:
+    items: list[Listed]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A window of a text file's lines with `\\n` line ends, or the whole of a file that is not text.
+
+    `start_line`, `end_line` and `total_lines` are None for blank content, for binary content and when no
+    lines were asked for. `next_offset` is None at the end of the file.
+    """
+
+    path: str
+    text: str
+    binary: bytes | None
+    total_lines: int | None
+    start_line: int | None
+    end_line: int | None
+    next_offset: int | None
+    no_lines_requested: bool
+    size: int
+    created_at: datetime
+    modified_at: datetime
+    revision: int
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileContent:
+    """A whole file, byte for byte."""
+
+    path: str
+    data: bytes
+    is_text: bool
+    created_at: datetime
+    modified_at: datetime
+    revision: int
+    sha256: str
+    etag: str
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A line that holds the pattern; `line` counts from 1, `text` has no line end."""
+
+    path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    items: list[Match]
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRead:
+    """An entry with the file it lives in; `revision` is the one that wrote its text."""
+
+    path: str
+    entry: MemoryEntry
+    revision: int
+    expires_at: datetime | None = None
+    extra: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesPage:
+    items: list[EntryRead]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexView:
+    """A router index as rows; `exists` is False (and the rest empty) when the tree has none."""
+
+    path: str
+    rows: list[IndexRow]
+    preamble: str
+    exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """`changed` is False when the file already held exactly this; `revision` is then the tree's current one."""
+
+    path: str
+    revision: int
+    created: bool
+    changed: bool
+    size: int
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    path: str
+    revision: int
+    occurrences: int
+    size: int
+    etag: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    path: str
+    revision: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    source: str
+    destination: str
+    revision: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    """One verdict of an upload: `error` is None, a code of the backend protocol, or a sentence."""
+
+    path: str
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryWritten:
+    """`peer_readable` is False when deep-memory-agent's parser would cut the body at a `---` line."""
+
+    path: str
+    entry: MemoryEntry
+    revision: int
+    superseded: str | None
+    file_created: bool
+    peer_readable: bool
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRetired:
+    entry_id: str
+    path: str
+    revision: int
+
+
+type OperationResult = Written | Edited | Deleted | Moved | EntryWritten | EntryRetired
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    revision: int
+    results: list[OperationResult]
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """One file of an import: `outcome` is "created", "changed" or "unchanged"."""
+
+    path: str
+    outcome: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    revision: int
+    files: list[Imported]
