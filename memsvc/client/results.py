@@ -1,0 +1,185 @@
+"""What a backend of memsvc answers to deepagents, from values that carry no database and no HTTP.
+
+`PostgresBackend` and `RemoteBackend` build every result and every refusal here, so that an agent can't tell which
+of the two it is talking to. Paths are those that the agent uses: the mount's root is "/".
+"""
+
+import base64
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final, Protocol
+
+from deepagents.backends.protocol import (
+    FILE_NOT_FOUND,
+    INVALID_PATH,
+    IS_DIRECTORY,
+    PERMISSION_DENIED,
+    FileData,
+    FileInfo,
+    GrepMatch,
+    ReadResult,
+)
+
+from memsvc.format.paths import canonical_folder
+
+
+class ListedLike(Protocol):
+    @property
+    def path(self) -> str: ...
+    @property
+    def is_dir(self) -> bool: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def modified_at(self) -> datetime | None: ...
+
+
+class MatchLike(Protocol):
+    @property
+    def path(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+
+
+class PageLike(Protocol):
+    @property
+    def text(self) -> str: ...
+    @property
+    def binary(self) -> bytes | None: ...
+    @property
+    def total_lines(self) -> int | None: ...
+    @property
+    def start_line(self) -> int | None: ...
+    @property
+    def end_line(self) -> int | None: ...
+    @property
+    def next_offset(self) -> int | None: ...
+    @property
+    def no_lines_requested(self) -> bool: ...
+    @property
+    def created_at(self) -> datetime: ...
+    @property
+    def modified_at(self) -> datetime: ...
+
+
+class Mount:
+    """Where a backend's "/" lies in the tree: the agent's "/a.md" is the tree's "/memory/a.md"."""
+
+    def __init__(self, root: str) -> None:
+        self.root: Final = canonical_folder(root)
+
+    def to_tree(self, path: str) -> str:
+        """The tree path of a canonical path as the agent writes it."""
+        if self.root == "/":
+            return path
+        return self.root if path == "/" else self.root + path
+
+    def to_agent(self, path: str) -> str:
+        """The agent's path of a tree path below the root."""
+        return path if self.root == "/" else path.removeprefix(self.root) or "/"
+
+
+def file_info(listed: ListedLike, path: str) -> FileInfo:
+    """A listing row under `path`, the agent's path of it; a directory's gets its closing slash."""
+    info = FileInfo(path=path + "/" if listed.is_dir else path, is_dir=listed.is_dir, size=listed.size)
+    if listed.modified_at is not None:
+        info["modified_at"] = listed.modified_at.isoformat()
+    return info
+
+
+def grep_match(match: MatchLike, path: str) -> GrepMatch:
+    return GrepMatch(path=path, line=match.line, text=match.text)
+
+
+def read_result(page: PageLike) -> ReadResult:
+    """A page as deepagents reads it: text in a window of lines, anything else whole and in base64."""
+    binary = page.binary is not None
+    return ReadResult(
+        file_data=FileData(
+            content=page.text if page.binary is None else base64.b64encode(page.binary).decode("ascii"),
+            encoding="base64" if binary else "utf-8",
+            created_at=page.created_at.isoformat(),
+            modified_at=page.modified_at.isoformat(),
+        ),
+        total_lines=page.total_lines,
+        start_line=page.start_line,
+        end_line=page.end_line,
+        next_offset=page.next_offset,
+        no_lines_requested=page.no_lines_requested,
+    )
+
+
+# The codes of TreeError and of the REST problems, as sentences that name the path as the agent wrote it. The
+# texts that deepagents and its models look for are fixed: reference/protocol.md, "Exact strings".
+_SENTENCES: Final[dict[str, Callable[[str], str]]] = {
+    "file_not_found": lambda path: f"File '{path}' not found",
+    "path_not_found": lambda path: f"Path '{path}': path_not_found",
+    "not_a_directory": lambda path: f"Path '{path}': not_a_directory",
+    "is_directory": lambda path: f"'{path}' is a directory, not a file",
+    "path_taken": lambda path: f"'{path}' can't be made: a file stands where a folder is needed, or a folder where the file",
+    "root_refused": lambda _: "The root folder can't be deleted; delete the files or folders in it one by one.",
+    "read_only": lambda path: f"permission denied: '{path}' may be read here but not changed",
+    "forbidden": lambda path: f"permission denied: '{path}' is outside the part of the memory that is open here",
+    "missing_scope": lambda path: f"permission denied: this key does not allow that for '{path}'",
+    "unauthenticated": lambda _: "permission denied: the memory service did not accept the API key",
+    "tree_not_found": lambda _: "The memory tree was not found, or is not open to this key.",
+    "busy": lambda _: "The memory is being written by someone else right now; nothing was changed, try again.",
+    "unavailable": lambda _: "The memory can't be reached right now; try again in a moment.",
+}
+
+# Raised with a text that already says it all and names no path of the tree.
+_SPEAKING: Final = frozenset(
+    {
+        "body_too_large",
+        "empty_old_string",
+        "invalid_glob",
+        "invalid_path",
+        "invalid_request",
+        "invalid_text",
+        "not_text",
+        "offset_beyond_end",
+        "rate_limited",
+        "string_not_found",
+        "string_not_unique",
+        "too_large",
+    }
+)
+
+_TRANSFER_CODES: Final = {
+    "file_not_found": FILE_NOT_FOUND,
+    "path_not_found": FILE_NOT_FOUND,
+    "not_a_directory": FILE_NOT_FOUND,
+    "is_directory": IS_DIRECTORY,
+    "invalid_path": INVALID_PATH,
+    "root_refused": INVALID_PATH,
+    "read_only": PERMISSION_DENIED,
+    "forbidden": PERMISSION_DENIED,
+    "missing_scope": PERMISSION_DENIED,
+    "unauthenticated": PERMISSION_DENIED,
+}
+
+
+def refusal(code: str, message: str, path: str) -> str:
+    """The error text of a result: what was wrong with `path`, for a model and for strangers.
+
+    `code` and `message` are those of the error; a message is passed on only where it can't hold a path of the
+    tree that the agent doesn't know by that name.
+    """
+    if code in _SPEAKING:
+        return message
+    if code in _SENTENCES:
+        return _SENTENCES[code](path)
+    return f"The memory service could not do this for '{path}' ({code})."
+
+
+def edit_refusal(code: str, message: str, path: str) -> str:
+    """As `refusal`, with the "Error: " that deepagents' own edit errors begin with."""
+    text = refusal(code, message, path)
+    return text if text.startswith("Error: ") else f"Error: {text}"
+
+
+def transfer_refusal(code: str, message: str, path: str) -> str:
+    """The verdict on one item of an upload or download: a code of the protocol where there is one."""
+    return _TRANSFER_CODES.get(code) or refusal(code, message, path)
