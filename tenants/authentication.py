@@ -1,0 +1,71 @@
+"""From the Authorization header to a typed caller; no view ever sees a key."""
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from django.contrib.auth.models import AnonymousUser
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from tenants.actors import Actor
+from tenants.last_use import LAST_USES
+from tenants.models import ApiKey, Tenant
+from tenants.scopes import Scope
+from tenants.secrets import parse_key_text
+
+MAX_HEADER_LENGTH = 512
+# One text for every reason, so that a stranger learns nothing from trying.
+REFUSAL = "A valid API key is needed: send it as 'Authorization: Bearer msk_…'."
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose request it is, and what it may do: `request.auth` of every authenticated request."""
+
+    tenant: Tenant
+    key: ApiKey
+    scopes: frozenset[Scope]
+    actor: Actor
+
+
+class KeyAuthentication(BaseAuthentication):
+    """`Authorization: Bearer msk_…`; every way in which a key can be wrong gets the same 401."""
+
+    def authenticate(self, request: Request) -> tuple[AnonymousUser, Caller]:
+        key = key_in_header(request.META.get("HTTP_AUTHORIZATION", ""))
+        if key is None:
+            raise AuthenticationFailed(REFUSAL)
+        LAST_USES.note(key, _client_address(request))
+        return AnonymousUser(), caller_of(key)
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+def key_in_header(header: str) -> ApiKey | None:
+    """The valid key in an Authorization header, with its tenant; one query at most."""
+    if len(header) > MAX_HEADER_LENGTH:
+        return None
+    scheme, _, credentials = header.partition(" ")
+    text = parse_key_text(credentials.strip(" ")) if scheme.lower() == "bearer" else None
+    if text is None:
+        return None
+    key = ApiKey.objects.select_related("tenant").filter(prefix=text.prefix).first()
+    if key is None or not text.matches(key.digest) or not key.is_valid:
+        return None
+    return key
+
+
+def caller_of(key: ApiKey) -> Caller:
+    known = {scope.value for scope in Scope}
+    scopes = frozenset(Scope(scope) for scope in key.scopes if scope in known)
+    return Caller(tenant=key.tenant, key=key, scopes=scopes, actor=key.actor)
+
+
+def _client_address(request: Request) -> str | None:
+    """None behind a Unix socket, where the server sees no address."""
+    try:
+        return str(ip_address(request.META.get("REMOTE_ADDR", "")))
+    except ValueError:
+        return None

@@ -1,0 +1,76 @@
+import json
+from argparse import ArgumentParser
+from datetime import timedelta
+from secrets import token_hex
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+from django.utils import timezone
+
+from tenants.models import ApiKey, Tenant
+from tenants.scopes import Scope
+from tenants.services import create_key, create_tenant, revoke_key, suspend_tenant
+
+WRITER = (Scope.READ, Scope.WRITE, Scope.EXPORT)
+
+
+class Command(BaseCommand):
+    help = (
+        "Make throw-away tenants with keys of every kind, for load and safety tests: a writer (read, write, "
+        "export), a reader, a revoked one, an expired one, and one of a suspended tenant. All or nothing."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--count", type=int, default=1, help="how many tenants (default: 1)")
+        parser.add_argument(
+            "--json", action="store_true", dest="as_json", help="print a JSON list (default: a line for each)"
+        )
+
+    def handle(self, *, count: int, as_json: bool, **options: object) -> None:
+        if count < 1:
+            raise CommandError("--count must be at least 1.")
+        run = token_hex(4)
+        with transaction.atomic():
+            fixtures = [_fixture(f"fixture-{run}-{number}") for number in range(1, count + 1)]
+        if as_json:
+            self.stdout.write(json.dumps(fixtures, indent=2))
+        else:
+            for fixture in fixtures:
+                self.stdout.write(f"{fixture['slug']} {fixture['key']}")
+
+
+def _fixture(slug: str) -> dict[str, str]:
+    tenant = create_tenant(slug=slug)
+    return {
+        "id": str(tenant.pk),
+        "slug": slug,
+        "key": _writer_key(tenant, "writer")[1],
+        "reader_key": create_key(tenant=tenant, name="reader", scopes=[Scope.READ])[1],
+        "revoked_key": _revoked_key(tenant),
+        "expired_key": _expired_key(tenant),
+        "suspended_tenant_key": _key_of_suspended_tenant(f"{slug}-suspended"),
+    }
+
+
+def _writer_key(tenant: Tenant, name: str) -> tuple[ApiKey, str]:
+    return create_key(tenant=tenant, name=name, scopes=WRITER)
+
+
+def _revoked_key(tenant: Tenant) -> str:
+    key, text = _writer_key(tenant, "revoked")
+    revoke_key(key=key)
+    return text
+
+
+def _expired_key(tenant: Tenant) -> str:
+    key, text = _writer_key(tenant, "expired")
+    # create_key refuses an expiry in the past.
+    ApiKey.objects.filter(pk=key.pk).update(expires_at=timezone.now() - timedelta(days=1))
+    return text
+
+
+def _key_of_suspended_tenant(slug: str) -> str:
+    tenant = create_tenant(slug=slug)
+    _, text = _writer_key(tenant, "writer")
+    suspend_tenant(tenant=tenant)
+    return text

@@ -1,0 +1,100 @@
+"""What changes tenants and keys. Every function owns its transaction."""
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from memsvc.format import FormatError, canonical_folder, checked_text
+from tenants.errors import InvalidKey, InvalidTenant, TenantExists
+from tenants.models import SLUG_PATTERN, ApiKey, Membership, Role, Tenant, User
+from tenants.scopes import Scope
+from tenants.secrets import new_key_text
+
+MAX_TENANT_NAME_BYTES = 200
+MAX_KEY_NAME_BYTES = 100
+MAX_TREE_NAME_BYTES = 255
+
+
+def create_tenant(*, slug: str, name: str = "") -> Tenant:
+    """Raises InvalidTenant, or TenantExists when the slug is taken. Its trees come at their first use."""
+    if not re.fullmatch(SLUG_PATTERN, slug, re.ASCII):
+        raise InvalidTenant(
+            f"'{slug}' is no slug: use up to 63 lower-case letters, digits and inner hyphens."
+        )
+    try:
+        name = checked_text(name or slug, field="name", max_bytes=MAX_TENANT_NAME_BYTES)
+    except FormatError as error:
+        raise InvalidTenant(str(error)) from error
+    try:
+        with transaction.atomic():
+            return Tenant.objects.create(slug=slug, name=name)
+    except IntegrityError as error:
+        raise TenantExists(slug) from error
+
+
+def suspend_tenant(*, tenant: Tenant) -> None:
+    """Shut out all its keys, from the next request on; what it stored stays. A second call changes nothing."""
+    Tenant.objects.filter(pk=tenant.pk, suspended_at=None).update(suspended_at=timezone.now())
+    tenant.refresh_from_db(fields=["suspended_at"])
+
+
+def resume_tenant(*, tenant: Tenant) -> None:
+    Tenant.objects.filter(pk=tenant.pk).update(suspended_at=None)
+    tenant.suspended_at = None
+
+
+def set_member(*, tenant: Tenant, user: User, role: Role) -> Membership:
+    """Give a person this role in a tenant, in place of the one they had."""
+    membership, _ = Membership.objects.update_or_create(tenant=tenant, user=user, defaults={"role": role})
+    return membership
+
+
+def create_key(
+    *,
+    tenant: Tenant,
+    name: str,
+    scopes: Iterable[Scope],
+    tree: str = "",
+    path_prefix: str = "/",
+    expires_at: datetime | None = None,
+    created_by: User | None = None,
+) -> tuple[ApiKey, str]:
+    """A new key and its text, which can never be read again. Raises InvalidKey.
+
+    No scope means that it may do nothing; an empty `tree` means every tree of the tenant.
+    """
+    if expires_at is not None and expires_at <= timezone.now():
+        raise InvalidKey("The expiry lies in the past; choose a later one or none.")
+    text = new_key_text()
+    try:
+        key = ApiKey(
+            tenant=tenant,
+            name=_key_name(name),
+            prefix=text.prefix,
+            digest=text.digest,
+            scopes=sorted({Scope(scope).value for scope in scopes}),
+            tree=checked_text(tree, field="tree", max_bytes=MAX_TREE_NAME_BYTES),
+            path_prefix=canonical_folder(path_prefix),
+            expires_at=expires_at,
+            created_by=created_by,
+        )
+    except ValueError as error:
+        raise InvalidKey(str(error)) from error
+    key.save(force_insert=True)
+    return key, text.text
+
+
+def revoke_key(*, key: ApiKey) -> None:
+    """Shut a key out from the next request on, for good. A second call keeps the first time."""
+    ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now())
+    key.refresh_from_db(fields=["revoked_at"])
+
+
+def _key_name(name: str) -> str:
+    name = checked_text(name, field="name", max_bytes=MAX_KEY_NAME_BYTES).strip()
+    if not name:
+        raise InvalidKey("A key needs a name that says who uses it.")
+    return name
