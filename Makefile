@@ -1,0 +1,69 @@
+# One command per chore. All that these make lies in .venv, .tools and .local (or MEMSVC_DATA_DIR).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup run stop test check demo bench
+
+UV_VERSION := 0.13.9
+UV := $(shell command -v uv || echo .tools/bin/uv)
+PYTHON := .venv/bin/python
+SYNCED := .venv/.synced
+DATA_DIR := $(or $(MEMSVC_DATA_DIR),.local)
+PID_FILE := $(DATA_DIR)/gunicorn.pid
+PORT ?= 8000
+
+help: ## list the chores
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-6s  %s\n' "$$name" "$$what"; done
+
+setup: $(SYNCED) ## make .venv with the locked dependencies
+
+run: $(SYNCED) ## start everything on 127.0.0.1:8000 (PORT=… for another port); Ctrl-C ends it
+	@echo "==> Database"
+	@if [ -n "$${DATABASE_URL:-}" ]; then echo "the server of DATABASE_URL"; else $(PYTHON) -m memsvc.embedded start; fi
+	@echo "==> Migrations"
+	@$(PYTHON) manage.py migrate --no-input
+	@echo "==> Demo tenant"
+	@$(PYTHON) manage.py demo_tenant
+	@echo "==> Serving http://127.0.0.1:$(PORT)  (admin: http://127.0.0.1:$(PORT)/admin/)"
+	@MEMSVC_BIND=127.0.0.1:$(PORT) MEMSVC_PID_FILE=$(PID_FILE) exec .venv/bin/gunicorn
+
+stop: $(SYNCED) ## stop the server and the embedded PostgreSQL
+	@if [ -f $(PID_FILE) ] && kill -TERM "$$(cat $(PID_FILE))" 2>/dev/null; then \
+	  while [ -f $(PID_FILE) ]; do sleep 0.1; done; echo "server stopped"; \
+	else echo "server was not running"; fi
+	@echo -n "PostgreSQL "; $(PYTHON) -m memsvc.embedded stop
+
+test: $(SYNCED) ## run the whole test suite
+	@$(PYTHON) -m pytest
+
+check: $(SYNCED) ## lint, format, types, imports between rooms, missing migrations
+	@echo "==> ruff"; .venv/bin/ruff check; .venv/bin/ruff format --check
+	@echo "==> mypy"; $(PYTHON) -m mypy
+	@echo "==> imports"; .venv/bin/lint-imports
+	@echo "==> migrations"; $(PYTHON) manage.py makemigrations --check --dry-run
+
+demo: $(SYNCED) ## show the main job end to end; ends by itself
+	@$(PYTHON) -m memsvc.demo
+
+bench: $(SYNCED) ## measure against the peers, one table
+	@UV_PYTHON_DOWNLOADS=never $(UV) sync --quiet --frozen --inexact --group peers
+	@$(PYTHON) -m benchmarks
+
+$(SYNCED): pyproject.toml uv.lock .python-version | $(UV)
+	@echo "==> Python environment in .venv"
+	@export UV_PYTHON_DOWNLOADS=never; \
+	python="$$($(UV) python find "$$(cat .python-version)" 2>/dev/null || $(UV) python find '>=3.12' 2>/dev/null || true)"; \
+	if [ -z "$$python" ]; then \
+	  echo "memsvc needs Python 3.12 or later, and there is none here. Install one, for example:" >&2; \
+	  echo "  apt install python3.13 python3.13-venv | brew install python@3.13 | pyenv install 3.13 | $(UV) python install 3.13" >&2; \
+	  exit 1; \
+	fi; \
+	echo "with $$python"; \
+	$(UV) sync --frozen --inexact --python "$$python"
+	@touch $@
+
+.tools/bin/uv:
+	@echo "==> uv $(UV_VERSION), from PyPI into .tools"
+	@python3 -m venv .tools || { echo "python3 cannot make virtual environments: apt install python3-venv" >&2; exit 1; }
+	@.tools/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)

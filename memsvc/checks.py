@@ -1,0 +1,129 @@
+"""System checks: a wrongly configured service says what is wrong and does not start."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, connections
+
+MIN_SECRET_LENGTH = 50
+MIN_SECRET_DISTINCT = 8
+# For migrations, jobs, backups and a person with psql.
+RESERVED_CONNECTIONS = 10
+KNOWN_VARIABLES = frozenset(
+    f"MEMSVC_{name}"
+    for name in (
+        "ALLOWED_HOSTS",
+        "BEHIND_PROXY",
+        "BIND",
+        "CSRF_TRUSTED_ORIGINS",
+        "DATA_DIR",
+        "DEBUG",
+        "ENV",
+        "HSTS_SECONDS",
+        "IDLE_IN_TRANSACTION_TIMEOUT",
+        "KEY_PEPPER",
+        "LOCK_TIMEOUT",
+        "LOG_FORMAT",
+        "LOG_LEVEL",
+        "MODEL",
+        "PG_ACCOUNT",
+        "PG_SPILL",
+        "POOL_SIZE",
+        "SECRET_KEY",
+        "SECRET_KEY_FALLBACKS",
+        "STATEMENT_TIMEOUT",
+        "STATIC_ROOT",
+        "THREADS",
+        "WORKERS",
+    )
+)
+
+
+@register(Tags.security)
+def check_secret_key(**kwargs: Any) -> list[CheckMessage]:
+    try:
+        secret = settings.SECRET_KEY
+    except ImproperlyConfigured:
+        secret = ""
+    return _secret_problem("MEMSVC_SECRET_KEY", secret, "memsvc.E001")
+
+
+@register(Tags.security)
+def check_key_pepper(**kwargs: Any) -> list[CheckMessage]:
+    return _secret_problem("MEMSVC_KEY_PEPPER", settings.KEY_PEPPER, "memsvc.E002")
+
+
+def _secret_problem(variable: str, secret: str, id: str) -> list[CheckMessage]:
+    hint = "Generate one with: python -c 'import secrets; print(secrets.token_urlsafe(48))'"
+    if not secret:
+        return [Error(f"{variable} is not set.", hint=hint, id=id)]
+    if len(secret) < MIN_SECRET_LENGTH or len(set(secret)) < MIN_SECRET_DISTINCT:
+        return [Error(f"{variable} is too short or too uniform to be a secret.", hint=hint, id=id)]
+    return []
+
+
+@register(Tags.security)
+def check_debug(**kwargs: Any) -> list[CheckMessage]:
+    if settings.DEBUG and not settings.LOCAL:
+        return [Error("MEMSVC_DEBUG is on outside local mode: error pages would show settings.", id="memsvc.E003")]
+    return []
+
+
+@register(Tags.security)
+def check_allowed_hosts(**kwargs: Any) -> list[CheckMessage]:
+    if settings.LOCAL or (settings.ALLOWED_HOSTS and "*" not in settings.ALLOWED_HOSTS):
+        return []
+    hint = "For example MEMSVC_ALLOWED_HOSTS=memory.example.com"
+    return [Error("MEMSVC_ALLOWED_HOSTS must name the hosts that are served.", hint=hint, id="memsvc.E004")]
+
+
+@register()
+def check_mode(**kwargs: Any) -> list[CheckMessage]:
+    problems: list[CheckMessage] = []
+    if settings.MODE not in ("local", "production"):
+        problems.append(Error("MEMSVC_ENV must be local or production.", id="memsvc.E005"))
+    if not settings.LOCAL and not settings.DATABASE_URL:
+        problems.append(Error("DATABASE_URL is not set, and MEMSVC_ENV is not local.", id="memsvc.E006"))
+    return problems
+
+
+@register()
+def check_pool(**kwargs: Any) -> list[CheckMessage]:
+    problems: list[CheckMessage] = []
+    if settings.POOL_SIZE < settings.THREADS:
+        message = f"{settings.THREADS} threads share {settings.POOL_SIZE} connections: requests would fail under load."
+        problems.append(Error(message, hint="Raise MEMSVC_POOL_SIZE or lower MEMSVC_THREADS.", id="memsvc.E007"))
+    if settings.DATABASES["default"]["CONN_MAX_AGE"] != 0:
+        problems.append(Error("CONN_MAX_AGE must be 0 with a connection pool.", id="memsvc.E008"))
+    return problems
+
+
+@register(Tags.database)
+def check_max_connections(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """Only with `check --database default`: it asks the server."""
+    if "default" not in (databases or ()):
+        return []
+    try:
+        with connections["default"].cursor() as cursor:
+            cursor.execute("SELECT current_setting('max_connections')::int")
+            (limit,) = cursor.fetchone()
+    except DatabaseError as error:
+        return [Error(f"The database cannot be reached: {error}", id="memsvc.E009")]
+    wanted = settings.WORKERS * settings.POOL_SIZE
+    if wanted + RESERVED_CONNECTIONS <= limit:
+        return []
+    message = (
+        f"{settings.WORKERS} workers with {settings.POOL_SIZE} connections each, and {RESERVED_CONNECTIONS} in reserve, "
+        f"exceed the server's max_connections = {limit}."
+    )
+    return [Error(message, hint="Lower MEMSVC_WORKERS or MEMSVC_POOL_SIZE.", id="memsvc.E010")]
+
+
+@register()
+def check_unknown_variables(**kwargs: Any) -> list[CheckMessage]:
+    unknown = sorted(name for name in os.environ if name.startswith("MEMSVC_") and name not in KNOWN_VARIABLES)
+    return [Warning(f"{name} is set, but nothing reads it.", id="memsvc.W001") for name in unknown]
