@@ -162,7 +162,7 @@ class ConnectionFailed(MemsvcError):
     default_code = "connection_failed"
 
     def __init__(self, detail: str, *, sent: bool) -> None:
-        super().__init__(detail)
+        super().__init__(detail, code="answer_lost" if sent else "")
         self.sent = sent
 
 
@@ -205,7 +205,9 @@ def error_for(
     code = _text(problem.get("code")) or ""
     kind = _kind(status, code)
     error = kind(
-        _text(problem.get("detail")) or _text(problem.get("title")) or f"The server answered with status {status}.",
+        _text(problem.get("detail"))
+        or _text(problem.get("title"))
+        or f"The server answered with status {status}.",
         code=code,
         status=status,
         request_id=_text(problem.get("request_id")) or request_id,

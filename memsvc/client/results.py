@@ -118,15 +118,27 @@ _SENTENCES: Final[dict[str, Callable[[str], str]]] = {
     "path_not_found": lambda path: f"Path '{path}': path_not_found",
     "not_a_directory": lambda path: f"Path '{path}': not_a_directory",
     "is_directory": lambda path: f"'{path}' is a directory, not a file",
-    "path_taken": lambda path: f"'{path}' can't be made: a file stands where a folder is needed, or a folder where the file",
-    "root_refused": lambda _: "The root folder can't be deleted; delete the files or folders in it one by one.",
+    "path_taken": lambda path: (
+        f"'{path}' can't be made: a file stands where a folder is needed, or a folder where the file"
+    ),
+    "root_refused": lambda _: (
+        "The root folder can't be deleted; delete the files or folders in it one by one."
+    ),
     "read_only": lambda path: f"permission denied: '{path}' may be read here but not changed",
-    "forbidden": lambda path: f"permission denied: '{path}' is outside the part of the memory that is open here",
+    "forbidden": lambda path: (
+        f"permission denied: '{path}' is outside the part of the memory that is open here"
+    ),
     "missing_scope": lambda path: f"permission denied: this key does not allow that for '{path}'",
     "unauthenticated": lambda _: "permission denied: the memory service did not accept the API key",
     "tree_not_found": lambda _: "The memory tree was not found, or is not open to this key.",
-    "busy": lambda _: "The memory is being written by someone else right now; nothing was changed, try again.",
+    "busy": lambda _: (
+        "The memory is being written by someone else right now; nothing was changed, try again."
+    ),
     "unavailable": lambda _: "The memory can't be reached right now; try again in a moment.",
+    "connection_failed": lambda _: "The memory can't be reached right now; try again in a moment.",
+    "answer_lost": lambda path: (
+        f"No answer came for '{path}', so a change may or may not have been made; read it before trying again."
+    ),
 }
 
 # Raised with a text that already says it all and names no path of the tree.

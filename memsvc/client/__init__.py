@@ -1,0 +1,31 @@
+"""What a program or a remote agent imports to use a memsvc server. Needs neither Django nor a database.
+
+`MemsvcClient` has a typed method for everything that the REST interface does. `RemoteBackend` is a deepagents
+backend over it, and `MemoryStore(RemoteBackend(url, api_key=key))` the memory of an agent. The names are loaded when
+they are first used: deepagents costs seconds, and a program that only sends requests shall not pay them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from memsvc.client.backend import RemoteBackend as RemoteBackend
+    from memsvc.client.connection import RetryPolicy as RetryPolicy
+    from memsvc.client.errors import MemsvcError as MemsvcError
+    from memsvc.client.http import MemsvcClient as MemsvcClient
+
+_HOME: Final = {
+    "MemsvcClient": "memsvc.client.http",
+    "MemsvcError": "memsvc.client.errors",
+    "MemoryStore": "memsvc.agents",
+    "RemoteBackend": "memsvc.client.backend",
+    "RetryPolicy": "memsvc.client.connection",
+}
+
+__all__ = ["MemoryStore", "MemsvcClient", "MemsvcError", "RemoteBackend", "RetryPolicy"]  # noqa: F822
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)

@@ -1,0 +1,351 @@
+"""A deepagents backend over HTTP: a tree of a memsvc server as an agent's file system, without Django."""
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Final, Self
+
+from deepagents.backends.protocol import (
+    BackendProtocol,
+    DeleteResult,
+    EditResult,
+    FileDownloadResponse,
+    FileUploadResponse,
+    GlobResult,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    WriteResult,
+)
+
+from memsvc.client.errors import Forbidden, MemsvcError, NotFound
+from memsvc.client.http import MemsvcClient
+from memsvc.client.records import EntryRead, EntryWritten
+from memsvc.client.results import (
+    Mount,
+    edit_refusal,
+    file_info,
+    grep_match,
+    read_result,
+    refusal,
+    transfer_refusal,
+)
+from memsvc.format.entries import Confidence, MemoryHit
+from memsvc.format.errors import FormatError
+from memsvc.format.indexes import IndexRow
+from memsvc.format.layout import MemoryCategory, MemoryKind
+from memsvc.format.paths import canonical_folder, canonical_path
+
+logger = logging.getLogger(__name__)
+
+_UPLOAD_FILES: Final = 100
+_UPLOAD_BYTES: Final = 4 * 1024 * 1024
+_DOWNLOAD_FILES: Final = 100
+_SEARCH_PAGE: Final = 100
+
+
+class RemoteBackend(BackendProtocol):
+    """The folder `root` of a tree, as "/" of an agent's file system; for a route at `/memory/` or on its own.
+
+    Give it a MemsvcClient, or a base URL with `api_key` (and `tree`). As the protocol asks, no method raises:
+    every failure is an error in the result, with a text for the model. The `memory_…` methods are what
+    `memsvc.agents.MemoryStore` uses for entries; those raise ValueError. One instance serves any number of threads
+    and event loops; the key's scopes and prefix decide on the server what it may do.
+    """
+
+    def __init__(
+        self,
+        client_or_url: MemsvcClient | str,
+        *,
+        api_key: str = "",
+        tree: str = "default",
+        root: str = "/memory/",
+    ) -> None:
+        if isinstance(client_or_url, MemsvcClient):
+            if api_key or tree not in {"default", client_or_url.tree}:
+                raise ValueError(
+                    "a client has its key and its tree already; give api_key and tree with a URL only"
+                )
+            self._client = client_or_url
+        else:
+            self._client = MemsvcClient(client_or_url, api_key, tree=tree)
+        self._mount = Mount(root)
+        self._writable = True
+
+    def __repr__(self) -> str:
+        return f"RemoteBackend({self._client!r}, root={self.root!r})"
+
+    @property
+    def root(self) -> str:
+        """The folder of the tree that is this backend's "/", as a canonical path."""
+        return self._mount.root
+
+    def read_only(self) -> Self:
+        """The same files through the same connections, without a way to change them."""
+        copy = type(self)(self._client, tree=self._client.tree, root=self.root)
+        copy._writable = False
+        return copy
+
+    def close(self) -> None:
+        """Close the client's connections, also for the copies made by `read_only()`."""
+        self._client.close()
+
+    # Files
+
+    def ls(self, path: str) -> LsResult:
+        try:
+            folder = canonical_folder(path)
+            listed = self._client.list_folder(self._mount.to_tree(folder))
+            return LsResult(entries=[file_info(item, self._mount.to_agent(item.path)) for item in listed])
+        except NotFound as error:
+            # The root of a mount exists before its first file does.
+            if error.code == "path_not_found" and folder == "/":
+                return LsResult(entries=[])
+            return LsResult(error=refusal(*_reason(error), path))
+        except Exception as error:
+            return LsResult(error=refusal(*_reason(error), path))
+
+    def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        try:
+            path = self._existing_file(file_path)
+            return read_result(self._client.read_lines(path, offset=max(offset, 0), limit=max(limit, 0)))
+        except Exception as error:
+            return ReadResult(error=refusal(*_reason(error), file_path))
+
+    def write(self, file_path: str, content: str) -> WriteResult:
+        try:
+            path = canonical_path(file_path)
+            self._require_write()
+            self._client.write_file(self._mount.to_tree(path), content)
+            return WriteResult(path=path)
+        except Exception as error:
+            return WriteResult(error=refusal(*_reason(error), file_path))
+
+    def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
+        try:
+            path = self._existing_file(file_path)
+            self._require_write()
+            edited = self._client.edit_file(path, old_string, new_string, replace_all=replace_all)
+            return EditResult(path=self._mount.to_agent(path), occurrences=edited.occurrences)
+        except Exception as error:
+            return EditResult(error=edit_refusal(*_reason(error), file_path))
+
+    def delete(self, file_path: str) -> DeleteResult:
+        try:
+            path = canonical_folder(file_path)
+            self._require_write()
+            if path == "/":
+                # The key may reach further than this mount, so that the server would not know what its root is.
+                raise Forbidden("", code="root_refused")
+            self._client.delete(self._mount.to_tree(path), recursive=True)
+            return DeleteResult(path=path)
+        except Exception as error:
+            return DeleteResult(error=refusal(*_reason(error), file_path))
+
+    def grep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
+    ) -> GrepResult:
+        try:
+            found = self._client.grep(
+                pattern,
+                path=self._mount.to_tree(canonical_folder(path)),
+                glob=glob or None,
+                max_count=None if max_count is None else max(max_count, 0),
+            )
+        except Exception as error:
+            return GrepResult(error=refusal(*_reason(error), path or "/"))
+        matches = [grep_match(match, self._mount.to_agent(match.path)) for match in found.items]
+        return GrepResult(matches=matches, truncated=found.truncated)
+
+    def glob(self, pattern: str, path: str | None = None) -> GlobResult:
+        try:
+            found = self._client.glob(pattern, path=self._mount.to_tree(canonical_folder(path)))
+        except Exception as error:
+            return GlobResult(error=refusal(*_reason(error), path or "/"))
+        return GlobResult(matches=[file_info(item, self._mount.to_agent(item.path)) for item in found])
+
+    def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        verdicts = [FileUploadResponse(path=path) for path, _ in files]
+        for batch in _upload_batches(self._uploadable(files, verdicts)):
+            try:
+                answer = self._client.upload_files([(path, content) for _, path, content in batch])
+                errors = [uploaded.error for uploaded in answer]
+            except Exception as error:
+                errors = [transfer_refusal(*_reason(error), files[at][0]) for at, _, _ in batch]
+            for (at, _, _), verdict in zip(batch, errors, strict=True):
+                verdicts[at].error = verdict
+        return verdicts
+
+    def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        answers = [FileDownloadResponse(path=path) for path in paths]
+        wanted: list[tuple[int, str]] = []
+        for at, path in enumerate(paths):
+            try:
+                wanted.append((at, self._mount.to_tree(canonical_folder(path))))
+            except Exception as error:
+                answers[at].error = transfer_refusal(*_reason(error), path)
+        for start in range(0, len(wanted), _DOWNLOAD_FILES):
+            self._download(wanted[start : start + _DOWNLOAD_FILES], answers)
+        return answers
+
+    # Entries: what memsvc.agents.MemoryStore asks of a transactional backend. These raise ValueError.
+
+    def memory_add(
+        self,
+        *,
+        category: MemoryCategory,
+        body: str,
+        summary: str = "",
+        tags: tuple[str, ...] = (),
+        source: str = "agent",
+        confidence: Confidence = Confidence.MEDIUM,
+        supersedes: str | None = None,
+        title: str | None = None,
+        when: datetime | None = None,
+    ) -> MemoryHit:
+        """Store an entry. With `supersedes` and no `title`, a procedure stays in the file of the old one."""
+        with _refusals_as_value_errors():
+            self._require_write()
+            return _hit(
+                self._client.add_entry(
+                    category,
+                    body,
+                    summary=summary,
+                    tags=tags,
+                    source=source,
+                    confidence=confidence,
+                    supersedes=supersedes,
+                    title=title,
+                    when=when,
+                )
+            )
+
+    def memory_get(self, entry_id: str) -> MemoryHit | None:
+        """The entry with this id, superseded or not; None when there is none."""
+        if not entry_id:
+            return None
+        with _refusals_as_value_errors():
+            try:
+                return _hit(self._client.get_entry(entry_id))
+            except NotFound as error:
+                if error.code != "entry_not_found":
+                    raise
+                return None
+
+    def memory_search(
+        self,
+        query: str = "",
+        *,
+        kind: MemoryKind | None = None,
+        category: MemoryCategory | None = None,
+        tags: tuple[str, ...] = (),
+        include_superseded: bool = False,
+        limit: int = 20,
+    ) -> list[MemoryHit]:
+        """Entries that hold every word of `query`, newest first."""
+        hits: list[MemoryHit] = []
+        cursor: str | None = None
+        with _refusals_as_value_errors():
+            while True:
+                page = self._client.search(
+                    query,
+                    kind=kind,
+                    category=category,
+                    tags=tags,
+                    include_superseded=include_superseded,
+                    cursor=cursor,
+                    limit=min(max(limit, 1) - len(hits), _SEARCH_PAGE),
+                )
+                hits += [_hit(found) for found in page.items]
+                cursor = page.next
+                if cursor is None or len(hits) >= limit:
+                    return hits
+
+    def memory_recent_episodes(self, *, since: datetime | None = None, limit: int = 100) -> list[MemoryHit]:
+        """The newest `limit` active episodes, oldest first."""
+        with _refusals_as_value_errors():
+            return [_hit(found) for found in self._client.recent_episodes(since=since, limit=limit)]
+
+    def memory_index(self, kind: MemoryKind | None = None) -> tuple[str, list[IndexRow]]:
+        """A router index: its path and its rows, none where the index does not exist."""
+        with _refusals_as_value_errors():
+            index = self._client.read_index(kind)
+            return index.path, list(index.rows)
+
+    def memory_scaffold(self) -> list[str]:
+        """Create the files that every memory has and this one lacks; answers their paths."""
+        with _refusals_as_value_errors():
+            self._require_write()
+            return self._client.scaffold()
+
+    def _existing_file(self, path: str) -> str:
+        """The tree path of a file to read or edit; the root is a folder and reads as missing, like any other."""
+        canonical = canonical_folder(path)
+        if canonical == "/":
+            raise NotFound("", code="file_not_found")
+        return self._mount.to_tree(canonical)
+
+    def _require_write(self) -> None:
+        if not self._writable:
+            raise Forbidden(
+                "permission denied: this access may read memory but not change it", code="read_only"
+            )
+
+    def _uploadable(
+        self, files: Sequence[tuple[str, bytes]], verdicts: list[FileUploadResponse]
+    ) -> Iterator[tuple[int, str, bytes]]:
+        """The files worth sending, with their place and tree path; the others get their verdict here."""
+        for at, (path, content) in enumerate(files):
+            try:
+                tree_path = self._mount.to_tree(canonical_path(path))
+                self._require_write()
+                yield at, tree_path, bytes(content)
+            except Exception as error:
+                verdicts[at].error = transfer_refusal(*_reason(error), path)
+
+    def _download(self, wanted: Sequence[tuple[int, str]], answers: list[FileDownloadResponse]) -> None:
+        try:
+            found = self._client.download_files([path for _, path in wanted])
+        except Exception as error:
+            for at, _ in wanted:
+                answers[at].error = transfer_refusal(*_reason(error), answers[at].path)
+            return
+        for (at, _), downloaded in zip(wanted, found, strict=True):
+            answers[at].content, answers[at].error = downloaded.content, downloaded.error
+
+
+def _hit(found: EntryRead | EntryWritten) -> MemoryHit:
+    return MemoryHit(found.path, found.entry)
+
+
+def _reason(error: Exception) -> tuple[str, str]:
+    """Code and message of whatever went wrong."""
+    if isinstance(error, MemsvcError):
+        return error.code, str(error)
+    if isinstance(error, FormatError):
+        return error.code, str(error)
+    logger.error("a backend call failed: %s", type(error).__name__, exc_info=error)
+    return "internal_error", ""
+
+
+@contextmanager
+def _refusals_as_value_errors() -> Iterator[None]:
+    try:
+        yield
+    except MemsvcError as error:
+        raise ValueError(str(error)) from error
+
+
+def _upload_batches(files: Iterable[tuple[int, str, bytes]]) -> Iterator[list[tuple[int, str, bytes]]]:
+    """The files in requests of a size that a server takes, in order."""
+    batch: list[tuple[int, str, bytes]] = []
+    size = 0
+    for item in files:
+        if batch and (len(batch) == _UPLOAD_FILES or size + len(item[2]) > _UPLOAD_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(item)
+        size += len(item[2])
+    if batch:
+        yield batch

@@ -1,0 +1,272 @@
+"""One HTTP connection pool to a server, with the key, typed errors, and repeats where nothing can be done twice."""
+
+import json
+import random
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+from urllib.parse import quote
+
+import httpx
+
+from memsvc.client.errors import (
+    Busy,
+    ConnectionFailed,
+    InvalidRequest,
+    MemsvcError,
+    RateLimited,
+    ServerFailed,
+    Unavailable,
+    UnexpectedAnswer,
+    error_for,
+)
+
+DEFAULT_TIMEOUT: Final = httpx.Timeout(30.0, connect=5.0)
+
+# Raised by httpx before the first byte of the request is on its way.
+_NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_GATEWAY: Final = frozenset({502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and how patiently a call is repeated.
+
+    `attempts` counts the first one. Waits grow from `first_wait` by doubling and are drawn at random below that, so
+    that clients that failed together don't come back together. A server that asks for more than `longest_wait`
+    seconds is not waited for: the error is raised and says how long it would take.
+    """
+
+    attempts: int = 4
+    first_wait: float = 0.2
+    longest_wait: float = 10.0
+
+    def wait_after(self, attempt: int, failure: MemsvcError) -> float | None:
+        """Seconds to wait after the failed attempt number `attempt` (from 1), or None to give up."""
+        if attempt >= self.attempts:
+            return None
+        drawn = random.uniform(0, min(self.longest_wait, self.first_wait * 2 ** (attempt - 1)))  # noqa: S311
+        asked = getattr(failure, "retry_after", None)
+        if asked is None:
+            return drawn
+        return asked + drawn if asked <= self.longest_wait else None
+
+
+class Connection:
+    """Sends requests below `<base_url>/v1`. Safe to share between threads; close it when done."""
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        timeout: float | httpx.Timeout = DEFAULT_TIMEOUT,
+        retries: RetryPolicy | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.base_url = _checked_url(base_url)
+        self._retries = retries or RetryPolicy()
+        self._http = httpx.Client(
+            headers={
+                "Authorization": f"Bearer {_checked_key(api_key)}",
+                "Accept": "application/json",
+                "User-Agent": "memsvc-python",
+            },
+            timeout=timeout,
+            transport=transport,
+        )
+
+    def close(self) -> None:
+        self._http.close()
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        repeatable: bool,
+        query: Mapping[str, object] | None = None,
+        body: object = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """The server's answer, read whole; every failure is raised as a MemsvcError.
+
+        `path` is percent-encoded already. `body` is sent as JSON, `content` as it is. A request that is
+        `repeatable` (doing it twice is as good as once) is sent again after any passing failure; another one only
+        where it's certain that nothing was done.
+        """
+        request = self._request(method, path, query=query, body=body, content=content, headers=headers)
+        attempt = 1
+        while True:
+            try:
+                return self._send_once(request)
+            except MemsvcError as failure:
+                wait = self._retries.wait_after(attempt, failure) if _passing(failure, repeatable) else None
+                if wait is None:
+                    raise
+            time.sleep(wait)
+            attempt += 1
+
+    @contextmanager
+    def stream(self, path: str, *, query: Mapping[str, object], accept: str) -> Iterator[Iterator[bytes]]:
+        """The body of a GET in pieces, as they come. Not repeated: a part may already be with the caller."""
+        request = self._request("GET", path, query=query, headers={"Accept": accept})
+        with _as_memsvc_errors():
+            response = self._http.send(request, stream=True)
+        try:
+            if not response.is_success:
+                with _as_memsvc_errors():
+                    response.read()
+                raise _failure(response)
+            yield _pieces(response)
+        finally:
+            response.close()
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, object] | None = None,
+        body: object = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Request:
+        sent_headers = dict(headers or {})
+        if body is not None:
+            content = json_bytes(body)
+            sent_headers["Content-Type"] = "application/json"
+        return self._http.build_request(
+            method,
+            f"{self.base_url}/v1{path}",
+            params=_query(query or {}),
+            content=content,
+            headers=sent_headers,
+        )
+
+    def _send_once(self, request: httpx.Request) -> httpx.Response:
+        with _as_memsvc_errors():
+            response = self._http.send(request)
+        if response.is_success or response.status_code == httpx.codes.NOT_MODIFIED:
+            return response
+        raise _failure(response)
+
+
+def json_object(response: httpx.Response) -> Mapping[str, object]:
+    try:
+        data = response.json()
+    except ValueError:
+        data = None
+    if not isinstance(data, dict):
+        raise UnexpectedAnswer(
+            "The answer is not from a memsvc server (or from another version): check the base_url.",
+            status=response.status_code,
+        )
+    return data
+
+
+def json_bytes(body: object) -> bytes:
+    try:
+        return json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(
+            "Text with a lone surrogate can't be stored or looked for; it is half of a character.",
+            code="invalid_text",
+        ) from error
+
+
+def segment(text: str) -> str:
+    """`text` as one segment of a URL's path."""
+    # A segment of dots would be taken as a step in the path by every URL library on the way.
+    return text.replace(".", "%2E") if text in {".", ".."} else quote(text, safe="")
+
+
+def _passing(failure: MemsvcError, repeatable: bool) -> bool:
+    """Whether sending again may help and can't do anything twice."""
+    match failure:
+        case Busy() | Unavailable() | RateLimited() | ConnectionFailed(sent=False):
+            return True
+        case ServerFailed(status=status):
+            return repeatable and status in _GATEWAY
+        case ConnectionFailed():
+            return repeatable
+    return False
+
+
+@contextmanager
+def _as_memsvc_errors() -> Iterator[None]:
+    """Turns what httpx raises into ConnectionFailed, in words without headers or keys."""
+    try:
+        yield
+    except httpx.RequestError as error:
+        sent = not isinstance(error, _NOT_SENT)
+        what = "The memory service did not answer" if sent else "The memory service can't be reached"
+        raise ConnectionFailed(f"{what} ({type(error).__name__}).", sent=sent) from error
+
+
+def _failure(response: httpx.Response) -> MemsvcError:
+    try:
+        problem = response.json()
+    except ValueError:
+        problem = None
+    return error_for(
+        response.status_code,
+        problem=problem if isinstance(problem, dict) else {},
+        request_id=response.headers.get("X-Request-Id"),
+        retry_after=_retry_after(response.headers.get("Retry-After", "")),
+    )
+
+
+def _retry_after(value: str) -> float | None:
+    """Seconds from a Retry-After header, which holds a number or a date."""
+    if value.strip().isdecimal():
+        return float(value)
+    try:
+        at = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, (at.astimezone(UTC) - datetime.now(UTC)).total_seconds())
+
+
+def _pieces(response: httpx.Response) -> Iterator[bytes]:
+    with _as_memsvc_errors():
+        yield from response.iter_bytes()
+
+
+def _query(query: Mapping[str, object]) -> dict[str, str | list[str]]:
+    """Query parameters as text; those that are None are left out."""
+    return {
+        name: [str(one) for one in value] if isinstance(value, list | tuple) else _query_text(value)
+        for name, value in query.items()
+        if value is not None
+    }
+
+
+def _query_text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _checked_url(base_url: str) -> str:
+    try:
+        url = httpx.URL(base_url)
+    except httpx.InvalidURL as error:
+        raise ValueError("base_url is no URL; it looks like https://memory.example.com") from error
+    if url.scheme not in {"http", "https"} or not url.host:
+        raise ValueError("base_url must be an http or https address, such as https://memory.example.com")
+    if url.userinfo or url.query or url.fragment:
+        raise ValueError("base_url must hold neither a login nor a query; the key goes into api_key")
+    return str(url).rstrip("/")
+
+
+def _checked_key(api_key: str) -> str:
+    # httpx would name the whole header in its error.
+    if not api_key or not api_key.isascii() or not api_key.isprintable() or " " in api_key:
+        raise ValueError("api_key must be the key as it was shown, msk_…, without blanks or line breaks")
+    return api_key

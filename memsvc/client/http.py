@@ -1,0 +1,610 @@
+"""A typed client for the REST interface: one method for each thing that a server does. Needs no Django.
+
+with MemsvcClient("https://memory.example.com", api_key) as memory:
+    memory.add_entry(MemoryCategory.FACTS, "ACME moved to Berlin.", summary="ACME's seat", tags=["acme"])
+    for found in memory.search("acme").items:
+        print(found.path, found.entry.summary)
+"""
+
+import base64
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Final, Literal, Self
+from urllib.parse import quote
+
+import httpx
+
+from memsvc.client import parsing
+from memsvc.client.connection import DEFAULT_TIMEOUT, Connection, RetryPolicy, json_object, segment
+from memsvc.client.errors import InvalidRequest, UnexpectedAnswer
+from memsvc.client.records import (
+    BatchResult,
+    Deleted,
+    Downloaded,
+    Edited,
+    EntryRead,
+    EntryRetired,
+    EntryWritten,
+    FileBytes,
+    ImportReport,
+    IndexView,
+    Listed,
+    Matches,
+    Me,
+    Moved,
+    Page,
+    Uploaded,
+    Window,
+    Written,
+)
+from memsvc.format.entries import Confidence
+from memsvc.format.errors import FormatError
+from memsvc.format.layout import MemoryCategory, MemoryKind
+from memsvc.format.paths import canonical_folder, canonical_path
+
+type SearchMode = Literal["words", "phrase"]
+type Status = Literal["active", "superseded", "all"]
+
+_RAW: Final = "application/octet-stream"
+
+
+class MemsvcClient:
+    """One tree of a memsvc server, by API key.
+
+    Every method answers with a frozen value of `memsvc.client.records` and raises a `MemsvcError`
+    (`memsvc.client.errors`) when it was not done. Calls that failed for a passing reason are repeated where nothing
+    can be done twice. One client may be used from many threads; it keeps its connections open until `close()`.
+
+    `revision` in a read gives the tree as of that revision; `if_match` in a change is the etag that a read gave and
+    makes the change fail with PreconditionFailed when somebody else was faster.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        api_key: str,
+        *,
+        tree: str = "default",
+        timeout: float | httpx.Timeout = DEFAULT_TIMEOUT,
+        retries: RetryPolicy | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.tree: Final = tree
+        self._connection: Final = Connection(
+            base_url, api_key, timeout=timeout, retries=retries, transport=transport
+        )
+        self._at: Final = f"/trees/{segment(tree)}"
+
+    def __repr__(self) -> str:
+        return f"MemsvcClient({self._connection.base_url!r}, tree={self.tree!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections; the client can't be used afterwards."""
+        self._connection.close()
+
+    def me(self) -> Me:
+        """Whose key this is, and what it may do."""
+        return self._ask("GET", "/me", parsing.me, repeatable=True)
+
+    # Files
+
+    def list_files(
+        self,
+        prefix: str = "/",
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        revision: int | None = None,
+    ) -> Page[Listed]:
+        """One page of all files below a folder, by path."""
+        return self._listing(prefix, depth=None, cursor=cursor, limit=limit, revision=revision)
+
+    def iter_files(self, prefix: str = "/", *, revision: int | None = None) -> Iterator[Listed]:
+        """All files below a folder, by path, page after page."""
+        return _all_items(lambda cursor: self.list_files(prefix, cursor=cursor, revision=revision))
+
+    def list_folder(self, folder: str = "/", *, revision: int | None = None) -> list[Listed]:
+        """The files and folders directly in a folder, in code-point order."""
+        return list(
+            _all_items(
+                lambda cursor: self._listing(folder, depth=1, cursor=cursor, limit=None, revision=revision)
+            )
+        )
+
+    def read_lines(
+        self, path: str, *, offset: int = 0, limit: int = 2000, revision: int | None = None
+    ) -> Window:
+        """At most `limit` lines of a text file from line `offset` (0 is the first); other files come whole."""
+        response = self._send(
+            "GET",
+            self._file(path),
+            query={"offset": offset, "limit": limit, "revision": revision},
+            repeatable=True,
+        )
+        return _parsed(response, lambda data: parsing.window(data, _etag(response)))
+
+    def read_bytes(self, path: str, *, revision: int | None = None) -> FileBytes:
+        """A whole file, byte for byte."""
+        response = self._send(
+            "GET", self._file(path), query={"revision": revision}, headers={"Accept": _RAW}, repeatable=True
+        )
+        return FileBytes(_canonical(path), response.content, _etag(response))
+
+    def read_bytes_if_changed(self, path: str, etag: str) -> FileBytes | None:
+        """A whole file, or None while it is still the one that `etag` came with."""
+        headers = {"Accept": _RAW, "If-None-Match": f'"{etag}"'}
+        response = self._send("GET", self._file(path), headers=headers, repeatable=True)
+        if response.status_code == httpx.codes.NOT_MODIFIED:
+            return None
+        return FileBytes(_canonical(path), response.content, _etag(response))
+
+    def read_text(self, path: str, *, revision: int | None = None) -> str:
+        """A whole text file with its own line ends; InvalidRequest (`not_text`) when it isn't UTF-8."""
+        try:
+            return self.read_bytes(path, revision=revision).data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InvalidRequest(
+                f"'{path}' is no UTF-8 text; read its bytes instead.", code="not_text"
+            ) from error
+
+    def write_file(
+        self,
+        path: str,
+        content: str | bytes,
+        *,
+        if_match: str | None = None,
+        create_only: bool = False,
+        message: str = "",
+    ) -> Written:
+        """Create or replace a file. With `create_only`, PreconditionFailed when it is there already."""
+        data = _utf8(content) if isinstance(content, str) else bytes(content)
+        headers = _preconditions(if_match, create_only=create_only)
+        # With a precondition, a second try would meet the state that the first one made.
+        repeatable = not headers
+        if message:
+            body = {"content": _base64(data), "encoding": "base64", "message": message}
+            response = self._send("PUT", self._file(path), body=body, headers=headers, repeatable=repeatable)
+        else:
+            headers["Content-Type"] = _RAW
+            response = self._send(
+                "PUT", self._file(path), content=data, headers=headers, repeatable=repeatable
+            )
+        return _parsed(response, lambda data: parsing.written(data, _etag(response)))
+
+    def edit_file(
+        self,
+        path: str,
+        old_string: str,
+        new_string: str,
+        *,
+        replace_all: bool = False,
+        if_match: str | None = None,
+        message: str = "",
+    ) -> Edited:
+        """Replace the one exact occurrence of `old_string` (every one with `replace_all`); else EditRefused."""
+        body = {"old_string": old_string, "new_string": new_string, "replace_all": replace_all}
+        return self._patch(path, body, if_match=if_match, message=message)
+
+    def append_file(self, path: str, text: str, *, if_match: str | None = None, message: str = "") -> Edited:
+        """Add text to the end of a file, as it is; the file is made when it isn't there."""
+        return self._patch(path, {"append": text}, if_match=if_match, message=message)
+
+    def delete(self, path: str, *, recursive: bool = False, if_match: str | None = None) -> Deleted:
+        """Delete a file; with `recursive` also a folder with everything in it."""
+        return self._ask(
+            "DELETE",
+            self._file(path),
+            parsing.deleted,
+            query={"recursive": recursive or None},
+            headers=_preconditions(if_match),
+        )
+
+    def move(self, source: str, destination: str, *, overwrite: bool = False, message: str = "") -> Moved:
+        """Rename a file or a folder with everything in it."""
+        body = {"source": _canonical(source), "destination": _canonical(destination), "overwrite": overwrite}
+        return self._ask("POST", f"{self._at}/files:move", parsing.moved, body=_with_message(body, message))
+
+    def grep(
+        self,
+        pattern: str,
+        *,
+        path: str = "/",
+        glob: str | None = None,
+        max_count: int | None = None,
+        revision: int | None = None,
+    ) -> Matches:
+        """The lines that hold `pattern`, literally, in files by path; `truncated` when there are more."""
+        body = {"pattern": pattern, "path": _folder(path), "glob": glob, "max_count": max_count}
+        return self._question("files:grep", parsing.matches, body, revision=revision)
+
+    def glob(self, pattern: str, *, path: str = "/", revision: int | None = None) -> list[Listed]:
+        """The files below `path` whose names match `pattern`, by path."""
+        body = {"pattern": pattern, "path": _folder(path)}
+        found = self._question(
+            "files:glob", lambda data: parsing.page(data, parsing.listed), body, revision=revision
+        )
+        return list(found.items)
+
+    def upload_files(self, files: Sequence[tuple[str, bytes]]) -> list[Uploaded]:
+        """Write many files in one revision; each has its own verdict, in order, and a bad one stops no other."""
+        items = [{"path": path, "content": _base64(content)} for path, content in files]
+        answer = self._ask(
+            "POST",
+            f"{self._at}/files:upload",
+            lambda data: [parsing.uploaded(item) for item in parsing.objects(data, "items")],
+            body={"files": items},
+            repeatable=True,
+        )
+        return _one_for_each(answer, items)
+
+    def download_files(self, paths: Sequence[str]) -> list[Downloaded]:
+        """Many whole files, each with its own verdict, in order."""
+        answer = self._question(
+            "files:download",
+            lambda data: [parsing.downloaded(item) for item in parsing.objects(data, "items")],
+            {"paths": list(paths)},
+        )
+        return _one_for_each(answer, paths)
+
+    # Entries
+
+    def scaffold(self) -> list[str]:
+        """Make what is missing of an empty memory: indexes and headings. The paths that were made."""
+        return self._ask("POST", f"{self._at}:scaffold", lambda data: list(parsing.texts(data, "created")))
+
+    def list_entries(
+        self,
+        *,
+        kind: MemoryKind | None = None,
+        category: MemoryCategory | None = None,
+        tags: Sequence[str] = (),
+        source: str | None = None,
+        confidence: Confidence | None = None,
+        status: Status | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        path_prefix: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        revision: int | None = None,
+    ) -> Page[EntryRead]:
+        """One page of the entries that pass all the filters, newest first."""
+        query = {
+            "kind": kind,
+            "category": category,
+            "tag": list(tags) or None,
+            "source": source,
+            "confidence": confidence,
+            "status": status,
+            "since": _utc(since),
+            "until": _utc(until),
+            "path_prefix": path_prefix,
+            "cursor": cursor,
+            "limit": limit,
+            "revision": revision,
+        }
+        return self._ask(
+            "GET",
+            f"{self._at}/entries",
+            lambda data: parsing.page(data, parsing.entry_read),
+            query=query,
+            repeatable=True,
+        )
+
+    def get_entry(self, entry_id: str) -> EntryRead:
+        """One entry by its id; NotFound when there is none."""
+        if not entry_id:
+            raise InvalidRequest("An entry id is needed.")
+        return self._ask("GET", self._entry(entry_id), parsing.entry_read, repeatable=True)
+
+    def add_entry(
+        self,
+        category: MemoryCategory,
+        body: str,
+        *,
+        summary: str = "",
+        tags: Sequence[str] = (),
+        source: str = "agent",
+        confidence: Confidence = Confidence.MEDIUM,
+        title: str | None = None,
+        when: datetime | None = None,
+        supersedes: str | None = None,
+        expires_at: datetime | None = None,
+        message: str = "",
+    ) -> EntryWritten:
+        """Store an entry in the file that its category has; with `supersedes`, retire that one with it."""
+        fields = {
+            "category": category,
+            "body": body,
+            "summary": summary,
+            "tags": list(tags),
+            "source": source,
+            "confidence": confidence,
+            "title": title,
+            "when": _time(when),
+            "supersedes": supersedes,
+            "expires_at": _time(expires_at),
+            "message": message or None,
+        }
+        return self._ask("POST", f"{self._at}/entries", parsing.entry_written, body=_given(fields))
+
+    def supersede_entry(
+        self,
+        entry_id: str,
+        body: str,
+        *,
+        summary: str | None = None,
+        tags: Sequence[str] | None = None,
+        source: str = "agent",
+        confidence: Confidence = Confidence.MEDIUM,
+        when: datetime | None = None,
+        expires_at: datetime | None = None,
+        message: str = "",
+    ) -> EntryWritten:
+        """Put a new entry in an entry's place. Summary and tags that are None are kept; so is the category."""
+        fields = {
+            "body": body,
+            "summary": summary,
+            "tags": None if tags is None else list(tags),
+            "source": source,
+            "confidence": confidence,
+            "when": _time(when),
+            "expires_at": _time(expires_at),
+            "message": message or None,
+        }
+        return self._ask(
+            "POST", f"{self._entry(entry_id)}:supersede", parsing.entry_written, body=_given(fields)
+        )
+
+    def retire_entry(self, entry_id: str, *, if_match: str | None = None) -> EntryRetired:
+        """Take an entry out of its file; the history keeps it."""
+        return self._ask(
+            "DELETE", self._entry(entry_id), parsing.entry_retired, headers=_preconditions(if_match)
+        )
+
+    def search(
+        self,
+        query: str = "",
+        *,
+        mode: SearchMode = "words",
+        kind: MemoryKind | None = None,
+        category: MemoryCategory | None = None,
+        tags: Sequence[str] = (),
+        source: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        include_superseded: bool = False,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Page[EntryRead]:
+        """One page of the entries that hold all the words of `query` (or, as a phrase, exactly that text)."""
+        fields = {
+            "query": query,
+            "mode": mode,
+            "kind": kind,
+            "category": category,
+            "tags": list(tags) or None,
+            "source": source,
+            "since": _time(since),
+            "until": _time(until),
+            "include_superseded": include_superseded,
+            "cursor": cursor,
+            "limit": limit,
+        }
+        return self._question("search", lambda data: parsing.page(data, parsing.entry_read), fields)
+
+    def recent_episodes(self, *, since: datetime | None = None, limit: int | None = None) -> list[EntryRead]:
+        """The newest `limit` active episodes, oldest first."""
+        return self._ask(
+            "GET",
+            f"{self._at}/episodes",
+            lambda data: [parsing.entry_read(item) for item in parsing.objects(data, "items")],
+            query={"since": _utc(since), "limit": limit},
+            repeatable=True,
+        )
+
+    def read_index(self, kind: MemoryKind | None = None, *, revision: int | None = None) -> IndexView:
+        """The router index of a kind, or the root one."""
+        query = {"kind": kind, "revision": revision}
+        return self._ask("GET", f"{self._at}/index", parsing.index_view, query=query, repeatable=True)
+
+    # The whole tree
+
+    def batch(self, operations: Sequence[Mapping[str, object]], *, message: str = "") -> BatchResult:
+        """Many changes in one revision, all or none; each is an object with `op` and the fields of its call."""
+        body = _with_message({"operations": list(operations)}, message)
+        return self._ask("POST", f"{self._at}/batch", parsing.batch_result, body=body)
+
+    def export_zip(self, *, revision: int | None = None) -> Iterator[bytes]:
+        """The tree as a zip archive, in pieces as they come; the same revision always gives the same bytes."""
+        with self._connection.stream(
+            f"{self._at}/export.zip", query={"revision": revision}, accept="application/zip"
+        ) as pieces:
+            yield from pieces
+
+    def import_zip(self, archive: bytes, *, dry_run: bool = False) -> ImportReport:
+        """Bring the files of a zip archive into the tree, in one revision, all or none."""
+        return self._ask(
+            "POST",
+            f"{self._at}/imports",
+            parsing.import_report,
+            query={"dry_run": dry_run or None},
+            content=archive,
+            headers={"Content-Type": "application/zip"},
+            repeatable=dry_run,
+        )
+
+    # Requests
+
+    def _file(self, path: str) -> str:
+        return f"{self._at}/files/{quote(_canonical(path)[1:], safe='/')}"
+
+    def _entry(self, entry_id: str) -> str:
+        return f"{self._at}/entries/{segment(entry_id)}"
+
+    def _listing(
+        self, folder: str, *, depth: int | None, cursor: str | None, limit: int | None, revision: int | None
+    ) -> Page[Listed]:
+        query = {
+            "prefix": _folder(folder),
+            "depth": depth,
+            "cursor": cursor,
+            "limit": limit,
+            "revision": revision,
+        }
+        return self._ask(
+            "GET",
+            f"{self._at}/files",
+            lambda data: parsing.page(data, parsing.listed),
+            query=query,
+            repeatable=True,
+        )
+
+    def _patch(self, path: str, body: Mapping[str, object], *, if_match: str | None, message: str) -> Edited:
+        response = self._send(
+            "PATCH", self._file(path), body=_with_message(body, message), headers=_preconditions(if_match)
+        )
+        return _parsed(response, lambda data: parsing.edited(data, _etag(response)))
+
+    def _question[Answer](
+        self,
+        name: str,
+        parse: Callable[[parsing.Json], Answer],
+        body: Mapping[str, object],
+        *,
+        revision: int | None = None,
+    ) -> Answer:
+        """A POST that only reads."""
+        return self._ask(
+            "POST", f"{self._at}/{name}", parse, body=_given({**body, "revision": revision}), repeatable=True
+        )
+
+    def _ask[Answer](
+        self,
+        method: str,
+        path: str,
+        parse: Callable[[parsing.Json], Answer],
+        *,
+        repeatable: bool = False,
+        query: Mapping[str, object] | None = None,
+        body: object = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        response = self._send(
+            method, path, repeatable=repeatable, query=query, body=body, content=content, headers=headers
+        )
+        return _parsed(response, parse)
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        repeatable: bool = False,
+        query: Mapping[str, object] | None = None,
+        body: object = None,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        return self._connection.send(
+            method, path, repeatable=repeatable, query=query, body=body, content=content, headers=headers
+        )
+
+
+def _parsed[Answer](response: httpx.Response, parse: Callable[[parsing.Json], Answer]) -> Answer:
+    data = json_object(response)
+    try:
+        return parse(data)
+    except ValueError as error:
+        raise UnexpectedAnswer(
+            f"The server's answer can't be read: {error}. Client and server may be of different versions.",
+            status=response.status_code,
+        ) from error
+
+
+def _all_items[Item](page_at: Callable[[str | None], Page[Item]]) -> Iterator[Item]:
+    cursor: str | None = None
+    while True:
+        page = page_at(cursor)
+        yield from page.items
+        if page.next is None:
+            return
+        cursor = page.next
+
+
+def _one_for_each[Item](answer: list[Item], asked: Sequence[object]) -> list[Item]:
+    if len(answer) != len(asked):
+        raise UnexpectedAnswer(f"The server answered {len(answer)} of {len(asked)} files.")
+    return answer
+
+
+def _canonical(path: str) -> str:
+    try:
+        return canonical_path(path)
+    except FormatError as error:
+        raise InvalidRequest(str(error), code=error.code) from error
+
+
+def _folder(path: str) -> str:
+    try:
+        return canonical_folder(path)
+    except FormatError as error:
+        raise InvalidRequest(str(error), code=error.code) from error
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(
+            "The content holds a lone surrogate (half of a character) and can't be stored.",
+            code="invalid_text",
+        ) from error
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _given(fields: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _with_message(body: Mapping[str, object], message: str) -> dict[str, object]:
+    return {**body, "message": message} if message else dict(body)
+
+
+def _preconditions(if_match: str | None, *, create_only: bool = False) -> dict[str, str]:
+    headers = {}
+    if if_match is not None:
+        headers["If-Match"] = if_match if if_match == "*" else f'"{if_match}"'
+    if create_only:
+        headers["If-None-Match"] = "*"
+    return headers
+
+
+def _etag(response: httpx.Response) -> str | None:
+    etag: str | None = response.headers.get("ETag")
+    return etag.removeprefix("W/").strip('"') if etag else None
+
+
+def _utc(at: datetime | None) -> datetime | None:
+    """The instant in UTC; a naive one already is."""
+    if at is None:
+        return None
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at
+
+
+def _time(at: datetime | None) -> str | None:
+    aware = _utc(at)
+    return None if aware is None else aware.isoformat()

@@ -1,0 +1,261 @@
+"""The server's JSON as records. Members that are not known here are left alone: a newer server may send more.
+
+Whatever is missing or of another type raises ValueError, which the client reports as an unexpected answer.
+"""
+
+import base64
+from collections.abc import Callable, Mapping
+from datetime import date, datetime
+
+from memsvc.client import records
+from memsvc.format.entries import Confidence, MemoryEntry
+from memsvc.format.indexes import IndexRow
+from memsvc.format.layout import MemoryCategory
+
+type Json = Mapping[str, object]
+
+
+def text(data: Json, name: str) -> str:
+    value = data.get(name)
+    if not isinstance(value, str):
+        raise ValueError(f"'{name}' is no text")
+    return value
+
+
+def optional_text(data: Json, name: str) -> str | None:
+    return None if data.get(name) is None else text(data, name)
+
+
+def number(data: Json, name: str) -> int:
+    value = data.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"'{name}' is no whole number")
+    return value
+
+
+def optional_number(data: Json, name: str) -> int | None:
+    return None if data.get(name) is None else number(data, name)
+
+
+def flag(data: Json, name: str) -> bool:
+    value = data.get(name)
+    if not isinstance(value, bool):
+        raise ValueError(f"'{name}' is neither true nor false")
+    return value
+
+
+def moment(data: Json, name: str) -> datetime:
+    return datetime.fromisoformat(text(data, name))
+
+
+def optional_moment(data: Json, name: str) -> datetime | None:
+    return None if data.get(name) is None else moment(data, name)
+
+
+def mapping(data: Json, name: str) -> Json:
+    value = data.get(name)
+    if not isinstance(value, dict):
+        raise ValueError(f"'{name}' is no object")
+    return value
+
+
+def objects(data: Json, name: str) -> list[Json]:
+    value = data.get(name)
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        raise ValueError(f"'{name}' is no list of objects")
+    return value
+
+
+def texts(data: Json, name: str) -> tuple[str, ...]:
+    value = data.get(name)
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError(f"'{name}' is no list of texts")
+    return tuple(value)
+
+
+def page[Item](data: Json, item: Callable[[Json], Item]) -> records.Page[Item]:
+    return records.Page(tuple(item(one) for one in objects(data, "items")), optional_text(data, "next"))
+
+
+def me(data: Json) -> records.Me:
+    tenant, key = mapping(data, "tenant"), mapping(data, "key")
+    return records.Me(
+        tenant_id=text(tenant, "id"),
+        tenant_slug=text(tenant, "slug"),
+        tenant_name=text(tenant, "name"),
+        key_id=text(key, "id"),
+        key_name=text(key, "name"),
+        key_prefix=text(key, "prefix"),
+        expires_at=optional_moment(key, "expires_at"),
+        scopes=frozenset(texts(data, "scopes")),
+        tree=optional_text(data, "tree"),
+        path_prefix=text(data, "path_prefix"),
+        limits=mapping(data, "limits"),
+    )
+
+
+def listed(data: Json) -> records.Listed:
+    return records.Listed(
+        path=text(data, "path"),
+        is_dir=flag(data, "is_dir"),
+        size=number(data, "size"),
+        lines=number(data, "lines"),
+        revision=number(data, "revision"),
+        created_at=optional_moment(data, "created_at"),
+        modified_at=optional_moment(data, "modified_at"),
+    )
+
+
+def window(data: Json, etag: str | None) -> records.Window:
+    content, binary = text(data, "content"), text(data, "encoding") == "base64"
+    return records.Window(
+        path=text(data, "path"),
+        text="" if binary else content,
+        binary=base64.b64decode(content, validate=True) if binary else None,
+        total_lines=optional_number(data, "total_lines"),
+        start_line=optional_number(data, "start_line"),
+        end_line=optional_number(data, "end_line"),
+        next_offset=optional_number(data, "next_offset"),
+        no_lines_requested=flag(data, "no_lines_requested"),
+        size=number(data, "size"),
+        created_at=moment(data, "created_at"),
+        modified_at=moment(data, "modified_at"),
+        revision=number(data, "revision"),
+        etag=etag,
+    )
+
+
+def written(data: Json, etag: str | None) -> records.Written:
+    return records.Written(
+        path=text(data, "path"),
+        revision=number(data, "revision"),
+        created=flag(data, "created"),
+        changed=flag(data, "changed"),
+        size=number(data, "size"),
+        etag=etag,
+    )
+
+
+def edited(data: Json, etag: str | None) -> records.Edited:
+    return records.Edited(
+        path=text(data, "path"),
+        revision=number(data, "revision"),
+        occurrences=optional_number(data, "occurrences") or 0,
+        size=number(data, "size"),
+        etag=etag,
+    )
+
+
+def deleted(data: Json) -> records.Deleted:
+    return records.Deleted(text(data, "path"), number(data, "revision"), number(data, "files"))
+
+
+def moved(data: Json) -> records.Moved:
+    return records.Moved(
+        text(data, "source"), text(data, "destination"), number(data, "revision"), number(data, "files")
+    )
+
+
+def matches(data: Json) -> records.Matches:
+    items = (
+        records.Match(text(item, "path"), number(item, "line"), text(item, "text"))
+        for item in objects(data, "items")
+    )
+    return records.Matches(tuple(items), flag(data, "truncated"))
+
+
+def uploaded(data: Json) -> records.Uploaded:
+    return records.Uploaded(text(data, "path"), optional_text(data, "error"))
+
+
+def downloaded(data: Json) -> records.Downloaded:
+    content = optional_text(data, "content")
+    return records.Downloaded(
+        path=text(data, "path"),
+        content=None if content is None else base64.b64decode(content, validate=True),
+        error=optional_text(data, "error"),
+    )
+
+
+def memory_entry(data: Json) -> MemoryEntry:
+    return MemoryEntry(
+        entry_id=text(data, "id"),
+        created=moment(data, "created"),
+        category=MemoryCategory(text(data, "category")),
+        body=text(data, "body"),
+        summary=text(data, "summary"),
+        source=text(data, "source"),
+        confidence=Confidence(text(data, "confidence")),
+        tags=texts(data, "tags"),
+        supersedes=optional_text(data, "supersedes"),
+        superseded_by=optional_text(data, "superseded_by"),
+    )
+
+
+def entry_read(data: Json) -> records.EntryRead:
+    return records.EntryRead(
+        path=text(data, "path"),
+        entry=memory_entry(data),
+        revision=number(data, "revision"),
+        expires_at=optional_moment(data, "expires_at"),
+    )
+
+
+def entry_written(data: Json) -> records.EntryWritten:
+    return records.EntryWritten(
+        path=text(data, "path"),
+        entry=memory_entry(data),
+        revision=number(data, "revision"),
+        superseded=optional_text(data, "superseded"),
+        file_created=flag(data, "file_created"),
+        peer_readable=flag(data, "peer_readable"),
+        expires_at=optional_moment(data, "expires_at"),
+    )
+
+
+def entry_retired(data: Json) -> records.EntryRetired:
+    return records.EntryRetired(text(data, "id"), text(data, "path"), number(data, "revision"))
+
+
+def index_row(data: Json) -> IndexRow:
+    return IndexRow(
+        path=text(data, "path"),
+        description=text(data, "description"),
+        tags=texts(data, "tags"),
+        updated=text(data, "updated"),
+    )
+
+
+def index_view(data: Json) -> records.IndexView:
+    return records.IndexView(
+        path=text(data, "path"),
+        exists=flag(data, "exists"),
+        preamble=text(data, "preamble"),
+        rows=tuple(index_row(row) for row in objects(data, "rows")),
+    )
+
+
+def batch_result(data: Json) -> records.BatchResult:
+    return records.BatchResult(number(data, "revision"), tuple(objects(data, "results")))
+
+
+def import_report(data: Json) -> records.ImportReport:
+    return records.ImportReport(
+        revision=number(data, "revision"),
+        dry_run=flag(data, "dry_run"),
+        files=tuple(imported_file(item) for item in objects(data, "files")),
+        warnings=texts(data, "warnings"),
+    )
+
+
+def imported_file(data: Json) -> records.ImportedFile:
+    opaque = (
+        records.OpaqueBlock(number(block, "line"), text(block, "reason")) for block in objects(data, "opaque")
+    )
+    return records.ImportedFile(
+        path=text(data, "path"),
+        outcome=text(data, "outcome"),
+        reason=text(data, "reason"),
+        entries=number(data, "entries"),
+        opaque=tuple(opaque),
+    )

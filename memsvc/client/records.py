@@ -1,0 +1,228 @@
+"""What the server answers, as frozen values. Sizes are bytes; times are aware; paths are paths of the tree."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from memsvc.format.entries import MemoryEntry
+from memsvc.format.indexes import IndexRow
+
+
+@dataclass(frozen=True, slots=True)
+class Page[Item]:
+    """One page of a list; `next` is the cursor of the page after it, or None."""
+
+    items: tuple[Item, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Me:
+    """Whose key this is and what it may do; `tree` is None when it opens every tree of the tenant."""
+
+    tenant_id: str
+    tenant_slug: str
+    tenant_name: str
+    key_id: str
+    key_name: str
+    key_prefix: str
+    expires_at: datetime | None
+    scopes: frozenset[str]
+    tree: str | None
+    path_prefix: str
+    limits: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A file, or a folder (which has no size, no times and no revision of its own)."""
+
+    path: str
+    is_dir: bool
+    size: int
+    lines: int
+    revision: int
+    created_at: datetime | None
+    modified_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Some lines of a text file, with `\\n` line ends; or the whole of a file that is no text, in `binary`.
+
+    `start_line`, `end_line` and `total_lines` are None for blank or binary content and when no lines were asked
+    for; `next_offset` is None at the end of the file.
+    """
+
+    path: str
+    text: str
+    binary: bytes | None
+    total_lines: int | None
+    start_line: int | None
+    end_line: int | None
+    next_offset: int | None
+    no_lines_requested: bool
+    size: int
+    created_at: datetime
+    modified_at: datetime
+    revision: int
+    etag: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileBytes:
+    """A whole file, byte for byte; `etag` goes into `if_match` of the next change."""
+
+    path: str
+    data: bytes
+    etag: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """`changed` is False when the file already held exactly this; `revision` is then the tree's current one."""
+
+    path: str
+    revision: int
+    created: bool
+    changed: bool
+    size: int
+    etag: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """`occurrences` counts the replacements; 0 for an append."""
+
+    path: str
+    revision: int
+    occurrences: int
+    size: int
+    etag: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    path: str
+    revision: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    source: str
+    destination: str
+    revision: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A line that holds the pattern; `line` counts from 1, `text` has no line end."""
+
+    path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    items: tuple[Match, ...]
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Uploaded:
+    """The verdict on one file of an upload: `error` is None, a code of the backend protocol, or a sentence."""
+
+    path: str
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Downloaded:
+    """One file of a download: exactly one of `content` and `error` is None."""
+
+    path: str
+    content: bytes | None
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRead:
+    """An entry with the file it lives in; `revision` is the one that wrote it."""
+
+    path: str
+    entry: MemoryEntry
+    revision: int
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryWritten:
+    """A new entry. `superseded` is the id that it retired; `file_created` says that it began its file.
+
+    `peer_readable` is False when deep-memory-agent's parser would cut the body at a `---` line.
+    """
+
+    path: str
+    entry: MemoryEntry
+    revision: int
+    superseded: str | None
+    file_created: bool
+    peer_readable: bool
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRetired:
+    entry_id: str
+    path: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class IndexView:
+    """A router index as rows; `exists` is False (and the rest empty) when the tree has none."""
+
+    path: str
+    exists: bool
+    preamble: str
+    rows: tuple[IndexRow, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """One revision for all operations; each result is the answer of the single call, as it came."""
+
+    revision: int
+    results: tuple[Mapping[str, object], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueBlock:
+    """A block that looks like an entry and can't be used as one; it is kept as it is."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFile:
+    """What an import did with one file: `outcome` is "created", "changed", "unchanged" or "skipped"."""
+
+    path: str
+    outcome: str
+    reason: str
+    entries: int
+    opaque: tuple[OpaqueBlock, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """An import in one revision; nothing was changed when `dry_run` is True."""
+
+    revision: int
+    dry_run: bool
+    files: tuple[ImportedFile, ...]
+    warnings: tuple[str, ...] = field(default=())
