@@ -22,7 +22,7 @@ _HOME: Final = {
     "RetryPolicy": "memsvc.client.connection",
 }
 
-__all__ = ["MemoryStore", "MemsvcClient", "MemsvcError", "RemoteBackend", "RetryPolicy"]  # noqa: F822
+__all__ = ["MemoryStore", "MemsvcClient", "MemsvcError", "RemoteBackend", "RetryPolicy"]
 
 
 def __getattr__(name: str) -> Any:

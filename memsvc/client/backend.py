@@ -300,7 +300,7 @@ class RemoteBackend(BackendProtocol):
             try:
                 tree_path = self._mount.to_tree(canonical_path(path))
                 self._require_write()
-                yield at, tree_path, bytes(content)
+                yield at, tree_path, bytes(memoryview(content))
             except Exception as error:
                 verdicts[at].error = transfer_refusal(*_reason(error), path)
 

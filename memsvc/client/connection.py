@@ -49,7 +49,7 @@ class RetryPolicy:
         """Seconds to wait after the failed attempt number `attempt` (from 1), or None to give up."""
         if attempt >= self.attempts:
             return None
-        drawn = random.uniform(0, min(self.longest_wait, self.first_wait * 2 ** (attempt - 1)))  # noqa: S311
+        drawn = random.uniform(0, min(self.longest_wait, self.first_wait * 2 ** (attempt - 1)))
         asked = getattr(failure, "retry_after", None)
         if asked is None:
             return drawn

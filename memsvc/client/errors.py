@@ -46,10 +46,6 @@ class MemsvcError(Exception):
         self.problems = tuple(problems)
         self.members = members
 
-    def __str__(self) -> str:
-        fields = "; ".join(f"{problem.field}: {problem.message}" for problem in self.problems)
-        return f"{self.detail} ({fields})" if fields else self.detail
-
 
 class InvalidRequest(MemsvcError):
     """The request itself can't be carried out as it is (400 and kin); `problems` names the fields."""

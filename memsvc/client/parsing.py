@@ -5,7 +5,7 @@ Whatever is missing or of another type raises ValueError, which the client repor
 
 import base64
 from collections.abc import Callable, Mapping
-from datetime import date, datetime
+from datetime import datetime
 
 from memsvc.client import records
 from memsvc.format.entries import Confidence, MemoryEntry
