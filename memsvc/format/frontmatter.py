@@ -1,0 +1,242 @@
+"""Reading and writing the frontmatter of an entry: YAML in which plain text stays text."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import yaml
+
+MAX_FRONTMATTER_BYTES = 64 * 1024
+MAX_DEPTH = 16
+MAX_NODES = 2_000
+
+# What an unknown key may hold: text, or lists and mappings of it.
+type Value = str | list[Value] | dict[str, Value]
+
+# The C parser, where PyYAML was built with it.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+
+
+class FrontmatterError(Exception):
+    """The text is no frontmatter that can be used; str(e) names the reason in a few words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frontmatter:
+    """The values of a mapping, and the keys whose value is a plain scalar that may stand for nothing."""
+
+    values: Mapping[str, Value]
+    nulls: frozenset[str]
+
+    def text(self, key: str) -> str:
+        """Return a key's text; "" where there is none, or something else than text."""
+        value = self.values.get(key, "")
+        return value if isinstance(value, str) else ""
+
+    def text_or_none(self, key: str) -> str | None:
+        """Return a key's text without blanks around it; None where it is empty or a plain null."""
+        return None if key in self.nulls else self.text(key).strip() or None
+
+
+def read_frontmatter(text: str) -> Frontmatter:
+    """Read the lines between two fences.
+
+    Plain scalars are the text that stands there: no numbers, dates, booleans or nulls. The last of several equal
+    keys counts. Raises `FrontmatterError` for what is no YAML mapping, for aliases, anchors and tags, for values
+    that no database keeps as text, and for more than 64 KiB, 16 levels or 2,000 nodes. The time it takes is bounded
+    by those limits.
+    """
+    if len(text) > MAX_FRONTMATTER_BYTES or len(text.encode()) > MAX_FRONTMATTER_BYTES:
+        raise FrontmatterError("yaml: longer than 64 KiB")
+    return _read_usual(text) or _read_yaml(text)
+
+
+def _frontmatter(values: dict[str, Value], nulls: dict[str, bool]) -> Frontmatter:
+    return Frontmatter(values, frozenset(key for key, is_null in nulls.items() if is_null))
+
+
+# --- the usual shape ---------------------------------------------------------------------------------------------
+# Nearly every entry consists of one-line values that no YAML rule touches. Reading those directly is six times
+# faster than the YAML parser, which decides about everything else.
+
+_USUAL_TEXT = r"[A-Za-z0-9](?:[A-Za-z0-9_ ./+()'&;@%*!?=,-]|:(?=[A-Za-z0-9]))*"
+_USUAL_TAG = r"[A-Za-z0-9][A-Za-z0-9_./+-]*(?: [A-Za-z0-9_./+-]+)*"
+_USUAL_LINE = re.compile(
+    rf"(id|created|type|category|source|confidence|summary|supersedes|superseded_by): ({_USUAL_TEXT})\n"
+    rf"|tags: \[((?:{_USUAL_TAG}(?:, {_USUAL_TAG})*)?)\]\n"
+)
+
+
+def _read_usual(text: str) -> Frontmatter | None:
+    values: dict[str, Value] = {}
+    nulls: dict[str, bool] = {}
+    position = 0
+    while position < len(text):
+        match = _USUAL_LINE.match(text, position)
+        if match is None:
+            return None
+        key, value, tags = match[1], match[2], match[3]
+        if key is None:
+            values["tags"] = list(tags.split(", ")) if tags else []
+        else:
+            values[key] = value = value.rstrip(" ")
+            nulls[key] = value in _NULLS
+        position = match.end()
+    return _frontmatter(values, nulls) if values else None
+
+
+# --- any shape ---------------------------------------------------------------------------------------------------
+
+
+class _Parser(Protocol):
+    def get_event(self) -> yaml.Event: ...
+    def dispose(self) -> None: ...
+
+
+def _read_yaml(text: str) -> Frontmatter:
+    try:
+        parser: _Parser = _LOADER(text)
+        try:
+            return _EventReader(parser).document()
+        finally:
+            parser.dispose()
+    except yaml.YAMLError as error:
+        raise FrontmatterError(f"yaml: {type(error).__name__}") from None
+
+
+class _EventReader:
+    """Builds values from parser events, one at a time, so that the limits stop the parser where they are met."""
+
+    def __init__(self, parser: _Parser) -> None:
+        self._parser = parser
+        self._nodes = 0
+
+    def document(self) -> Frontmatter:
+        if not isinstance(self._next(), yaml.StreamStartEvent) or not isinstance(
+            self._next(), yaml.DocumentStartEvent
+        ):
+            raise FrontmatterError("yaml: no mapping")
+        root = self._next()
+        if not isinstance(root, yaml.MappingStartEvent):
+            raise FrontmatterError("yaml: no mapping")
+        self._check(root)
+        values: dict[str, Value] = {}
+        nulls: dict[str, bool] = {}
+        for key, event in self._pairs():
+            values[key] = self._value(event, depth=1)
+            nulls[key] = isinstance(event, yaml.ScalarEvent) and event.implicit[0] and event.value in _NULLS
+        self._next()
+        if not isinstance(self._next(), yaml.StreamEndEvent):
+            raise FrontmatterError("yaml: more than one document")
+        return _frontmatter(values, nulls)
+
+    def _pairs(self) -> Iterator[tuple[str, yaml.Event]]:
+        """The keys of the mapping just entered, each with the first event of its value."""
+        while not isinstance(event := self._next(), yaml.MappingEndEvent):
+            if not isinstance(event, yaml.ScalarEvent):
+                raise FrontmatterError("yaml: a key that is no text")
+            yield self._scalar(event), self._next()
+
+    def _value(self, event: yaml.Event, *, depth: int) -> Value:
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event)
+        if depth >= MAX_DEPTH:
+            raise FrontmatterError(f"yaml: more than {MAX_DEPTH} levels")
+        self._check(event)
+        if isinstance(event, yaml.MappingStartEvent):
+            return {key: self._value(inner, depth=depth + 1) for key, inner in self._pairs()}
+        items: list[Value] = []
+        while not isinstance(inner := self._next(), yaml.SequenceEndEvent):
+            items.append(self._value(inner, depth=depth + 1))
+        return items
+
+    def _scalar(self, event: yaml.ScalarEvent) -> str:
+        self._check(event)
+        value: str = event.value
+        if "\0" in value or (not value.isascii() and _has_surrogate(value)):
+            raise FrontmatterError("yaml: a NUL or half of a surrogate pair")
+        return value
+
+    def _next(self) -> yaml.Event:
+        return self._parser.get_event()
+
+    def _check(self, event: yaml.Event) -> None:
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            raise FrontmatterError(f"yaml: more than {MAX_NODES:,} nodes")
+        if isinstance(event, yaml.AliasEvent):
+            raise FrontmatterError("yaml: an alias")
+        if getattr(event, "anchor", None) is not None:
+            raise FrontmatterError("yaml: an anchor")
+        if getattr(event, "tag", None) is not None:
+            raise FrontmatterError("yaml: a tag")
+
+
+def _has_surrogate(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+_SURELY_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./+-]*(?: [A-Za-z0-9_./+()&;*!?=,'-]+)*")
+_SURELY_PLAIN_TAG = re.compile(_USUAL_TAG.replace("[A-Za-z0-9]", "[A-Za-z_]", 1))
+_WORDS_WITH_A_MEANING = frozenset({"yes", "no", "true", "false", "on", "off", "null"})
+_TO_ESCAPE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_QUOTED_IN_SUMMARIES = ("[", "{", "*", "&", "!", "%", "@", ">", "|", "'", '"', "`")
+
+
+def text_line(key: str, value: str) -> str:
+    """Write `key: value`, bare where every YAML reader then reads the same text, else in double quotes."""
+    if _is_surely_plain(value, _SURELY_PLAIN):
+        return f"{key}: {value}"
+    return _line_that_reads_back(key, value, f"{key}: {value}", f"{key}: {_quoted(value)}")
+
+
+def summary_line(value: str) -> str:
+    """Write a summary: as `text_line` does, but in quotes too where its first sign or a colon asks for them."""
+    if value.startswith(_QUOTED_IN_SUMMARIES) or ": " in value:
+        usual = '"' + value.replace('"', '\\"') + '"'
+        return _line_that_reads_back("summary", value, f"summary: {usual}", f"summary: {_quoted(value)}")
+    return text_line("summary", value)
+
+
+def tags_line(tags: tuple[str, ...]) -> str:
+    """Write a list of tags on one line, quoting those that a YAML reader would read as something else."""
+    bare = f"tags: [{', '.join(tags)}]"
+    if all(_is_surely_plain(tag, _SURELY_PLAIN_TAG) for tag in tags) or _reads_as(bare, "tags", list(tags)):
+        return bare
+    return f"tags: [{', '.join(_tag(tag) for tag in tags)}]"
+
+
+def _tag(tag: str) -> str:
+    if _is_surely_plain(tag, _SURELY_PLAIN_TAG) or _reads_as(f"tags: [{tag}]", "tags", [tag]):
+        return tag
+    return _quoted(tag)
+
+
+def _is_surely_plain(value: str, shape: re.Pattern[str]) -> bool:
+    return shape.fullmatch(value) is not None and value.lower() not in _WORDS_WITH_A_MEANING
+
+
+def _line_that_reads_back(key: str, value: str, usual: str, quoted: str) -> str:
+    return usual if _reads_as(usual, key, value) else quoted
+
+
+def _reads_as(line: str, key: str, value: str | list[str]) -> bool:
+    """Whether both a plain YAML loader and our own reader read this line as that value."""
+    try:
+        return bool(yaml.safe_load(line) == {key: value} and read_frontmatter(line).values == {key: value})
+    except (yaml.YAMLError, FrontmatterError, ValueError, OverflowError, RecursionError):
+        # Beside its own errors PyYAML lets those of int() and datetime() through: 2026-02-30, 0x_.
+        return False
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + _TO_ESCAPE.sub(lambda match: f"\\u{ord(match[0]):04X}", escaped) + '"'
