@@ -6,36 +6,37 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
+
 from memsvc import embedded, local
 
 try:
     local.prepare()
-except embedded.EmbeddedPgError as error:
+    # Only now: settings read what prepare() put into the environment.
+    from memsvc import settings
+except (embedded.EmbeddedPgError, ImproperlyConfigured) as error:
     sys.exit(f"error: {error}")
-
-from memsvc import settings  # noqa: E402  reads what prepare() put into the environment
 
 wsgi_app = "memsvc.wsgi:application"
 bind = os.environ.get("MEMSVC_BIND", "127.0.0.1:8000")
-worker_class = "gthread"  # a busy thread holds one connection, a sync worker would serve one request at a time
+pidfile = os.environ.get("MEMSVC_PID_FILE") or None
+worker_class = "gthread"  # a busy thread holds one connection; a sync worker would serve one request at a time
 workers = settings.WORKERS
 threads = settings.THREADS
 # Seconds, both above the database's statement_timeout.
 timeout = 30
 graceful_timeout = 30
 control_socket_disable = True
-pidfile = os.environ.get("MEMSVC_PID_FILE") or None
-# The service writes its own access log, without query strings.
+# The service writes its own access log: gunicorn's would hold query strings.
 accesslog = None
 errorlog = "-"
 
 
 def on_starting(server: Any) -> None:
-    """Refuse to serve with a bad configuration. In a process of its own: the workers must not inherit connections."""
-    command = [sys.executable, "manage.py", "check", "--database", "default", *deployment_checks()]
+    """Refuse to serve with a bad configuration."""
+    # In a process of its own, because the workers must not inherit its connections.
+    command = [sys.executable, "manage.py", "check", "--database", "default"]
+    if not settings.LOCAL:
+        command.append("--deploy")
     if subprocess.run(command, cwd=Path(__file__).parent, stdout=subprocess.DEVNULL, check=False).returncode:
         sys.exit("memsvc does not start: see the errors above")
-
-
-def deployment_checks() -> list[str]:
-    return [] if settings.LOCAL else ["--deploy"]

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -32,6 +33,7 @@ KNOWN_VARIABLES = frozenset(
         "MODEL",
         "PG_ACCOUNT",
         "PG_SPILL",
+        "PID_FILE",
         "POOL_SIZE",
         "SECRET_KEY",
         "SECRET_KEY_FALLBACKS",
@@ -69,7 +71,9 @@ def _secret_problem(variable: str, secret: str, id: str) -> list[CheckMessage]:
 @register(Tags.security)
 def check_debug(**kwargs: Any) -> list[CheckMessage]:
     if settings.DEBUG and not settings.LOCAL:
-        return [Error("MEMSVC_DEBUG is on outside local mode: error pages would show settings.", id="memsvc.E003")]
+        return [
+            Error("MEMSVC_DEBUG is on outside local mode: error pages would show settings.", id="memsvc.E003")
+        ]
     return []
 
 
@@ -96,7 +100,9 @@ def check_pool(**kwargs: Any) -> list[CheckMessage]:
     problems: list[CheckMessage] = []
     if settings.POOL_SIZE < settings.THREADS:
         message = f"{settings.THREADS} threads share {settings.POOL_SIZE} connections: requests would fail under load."
-        problems.append(Error(message, hint="Raise MEMSVC_POOL_SIZE or lower MEMSVC_THREADS.", id="memsvc.E007"))
+        problems.append(
+            Error(message, hint="Raise MEMSVC_POOL_SIZE or lower MEMSVC_THREADS.", id="memsvc.E007")
+        )
     if settings.DATABASES["default"]["CONN_MAX_AGE"] != 0:
         problems.append(Error("CONN_MAX_AGE must be 0 with a connection pool.", id="memsvc.E008"))
     return problems
@@ -117,13 +123,23 @@ def check_max_connections(databases: Sequence[str] | None = None, **kwargs: Any)
     if wanted + RESERVED_CONNECTIONS <= limit:
         return []
     message = (
-        f"{settings.WORKERS} workers with {settings.POOL_SIZE} connections each, and {RESERVED_CONNECTIONS} in reserve, "
-        f"exceed the server's max_connections = {limit}."
+        f"{settings.WORKERS} workers with {settings.POOL_SIZE} connections each, and {RESERVED_CONNECTIONS} "
+        f"in reserve, exceed the server's max_connections = {limit}."
     )
     return [Error(message, hint="Lower MEMSVC_WORKERS or MEMSVC_POOL_SIZE.", id="memsvc.E010")]
 
 
 @register()
+def check_static_files(**kwargs: Any) -> list[CheckMessage]:
+    if settings.LOCAL or Path(settings.STATIC_ROOT or "", "staticfiles.json").exists():
+        return []
+    message = f"{settings.STATIC_ROOT} holds no collected static files: pages of the admin would fail."
+    return [Warning(message, hint="Run `manage.py collectstatic --no-input`.", id="memsvc.W002")]
+
+
+@register()
 def check_unknown_variables(**kwargs: Any) -> list[CheckMessage]:
-    unknown = sorted(name for name in os.environ if name.startswith("MEMSVC_") and name not in KNOWN_VARIABLES)
+    unknown = sorted(
+        name for name in os.environ if name.startswith("MEMSVC_") and name not in KNOWN_VARIABLES
+    )
     return [Warning(f"{name} is set, but nothing reads it.", id="memsvc.W001") for name in unknown]

@@ -2,8 +2,8 @@
 
 Production sets DATABASE_URL and never comes here. Importing this module, or building a `Cluster`, starts nothing.
 
-Only a Unix socket is opened, and only the account that owns the data (or root, where root started it) is let in,
-as the operating system names it: there is no password that could leak. That account is a database superuser.
+Only a Unix socket is opened, and only the account that started the server is let in, as the operating system names
+it: there is no password that could leak. It comes in as a database superuser, which row-level security does not bind.
 """
 
 import argparse
@@ -71,7 +71,6 @@ class ClusterInUse(EmbeddedPgError):
 class Account:
     """Who the server runs as."""
 
-    name: str
     uid: int
     gid: int
 
@@ -92,8 +91,10 @@ class Account:
     @classmethod
     def _of(cls, entry: pwd.struct_passwd) -> Self:
         if entry.pw_uid == 0:
-            raise EmbeddedPgError("PostgreSQL does not run as root: MEMSVC_PG_ACCOUNT must name another account")
-        return cls(entry.pw_name, entry.pw_uid, entry.pw_gid)
+            raise EmbeddedPgError(
+                "PostgreSQL does not run as root: MEMSVC_PG_ACCOUNT must name another account"
+            )
+        return cls(entry.pw_uid, entry.pw_gid)
 
     def may_enter(self, path: Path) -> bool:
         """Whether the mode bits of `path`, and of all above it, let the account pass."""
@@ -130,7 +131,9 @@ def _spill() -> Path:
     folder.mkdir(parents=True, exist_ok=True, mode=0o755)
     status = folder.stat()
     if status.st_uid != 0 or status.st_mode & 0o022:
-        raise EmbeddedPgError(f"{folder} must belong to root and be writable by root only (or set MEMSVC_PG_SPILL)")
+        raise EmbeddedPgError(
+            f"{folder} must belong to root and be writable by root only (or set MEMSVC_PG_SPILL)"
+        )
     return folder
 
 
@@ -193,7 +196,9 @@ def _command_of(pid: int) -> bytes:
             return Path(f"/proc/{pid}/cmdline").read_bytes()
         except OSError:
             return b""
-    return subprocess.run(["ps", "-p", str(pid), "-o", "command="], stdout=subprocess.PIPE, check=False).stdout
+    return subprocess.run(
+        ["ps", "-p", str(pid), "-o", "command="], stdout=subprocess.PIPE, check=False
+    ).stdout
 
 
 class Cluster:
@@ -204,15 +209,12 @@ class Cluster:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder).absolute()
+        # One spelling, however the checkout was reached: the socket's place is derived from it.
+        self.folder = Path(os.path.realpath(Path(folder).parent), Path(folder).name)
         self._held = contextlib.ExitStack()
 
     # Where things are. As root below a folder that the server's account cannot enter, the data lies elsewhere and
     # `folder` is a symbolic link to it; so a new checkout in an old one's place never meets the old data.
-
-    @property
-    def log(self) -> Path:
-        return self.folder.resolve() / "server.log"
 
     @property
     def socket_folder(self) -> Path:
@@ -227,7 +229,9 @@ class Cluster:
         for candidate in candidates:
             if len(os.fsencode(candidate / f".s.PGSQL.{PORT}")) <= MAX_SOCKET_PATH_BYTES:
                 return candidate
-        raise EmbeddedPgError(f"{self.folder} is too long a path for a socket: set MEMSVC_DATA_DIR to a shorter one")
+        raise EmbeddedPgError(
+            f"{self.folder} is too long a path for a socket: set MEMSVC_DATA_DIR to a shorter one"
+        )
 
     def params(self, database: str = DATABASE) -> dict[str, str | int]:
         """libpq connection parameters."""
@@ -235,15 +239,16 @@ class Cluster:
 
     def url(self, database: str = DATABASE) -> str:
         """A URL for DATABASE_URL, or for `psql`."""
-        return f"postgresql://{SUPERUSER}@/{quote(database)}?host={quote(str(self.socket_folder))}&port={PORT}"
+        return (
+            f"postgresql://{SUPERUSER}@/{quote(database)}?host={quote(str(self.socket_folder))}&port={PORT}"
+        )
 
     # The verbs.
 
     def start(self, database: str = DATABASE) -> None:
         """Make the data directory if there is none, start the server if it isn't running, make the database."""
         with self._lock("lock"):
-            account = Account.for_server()
-            pg = _Programs(_binaries(account), account)
+            pg = _Programs.installed()
             if not self._initialised():
                 self._initialise(pg)
             if not self.running():
@@ -292,14 +297,14 @@ class Cluster:
 
     @contextlib.contextmanager
     def _lock(self, what: str, how: int = fcntl.LOCK_EX) -> Iterator[None]:
-        # 0711: root's server account has to pass through, nobody has to list it.
-        self.folder.parent.mkdir(parents=True, exist_ok=True, mode=0o711)
         with contextlib.ExitStack() as stack:
             try:
+                # 0711: root's server account has to pass through, nobody has to list it.
+                self.folder.parent.mkdir(parents=True, exist_ok=True, mode=0o711)
                 stack.enter_context(_locked(self.folder.with_name(f".{self.folder.name}.{what}"), how))
             except PermissionError as error:
                 raise EmbeddedPgError(
-                    f"{error.filename} belongs to another account, which used this server first: "
+                    f"{error.filename} cannot be written; another account may have started this server first: "
                     "run as that account, or set MEMSVC_DATA_DIR to a folder of your own"
                 ) from error
             yield
@@ -354,19 +359,19 @@ class Cluster:
         for stale in (self.folder / "postmaster.pid", self.socket_folder / f".s.PGSQL.{PORT}.lock"):
             stale.unlink(missing_ok=True)
         data = self.folder.resolve()
-        pg.write(data / "pg_hba.conf", "local all all peer map=memsvc\nlocal replication all peer map=memsvc\n")
+        pg.write(
+            data / "pg_hba.conf", "local all all peer map=memsvc\nlocal replication all peer map=memsvc\n"
+        )
         pg.write(data / "pg_ident.conf", f'memsvc "{_own_entry().pw_name}" all\n')
-        options = SETTINGS | {"unix_socket_directories": str(self.socket_folder)}
+        # The setting is a list, in which a name is quoted as in SQL.
+        sockets = '"' + str(self.socket_folder).replace('"', '""') + '"'
+        options = SETTINGS | {"unix_socket_directories": sockets}
         flags = " ".join("-c " + shlex.quote(f"{name}={value}") for name, value in options.items())
         deadline = time.monotonic() + ORPHANS_SECONDS
-        while True:
-            try:
-                pg.run("pg_ctl", "-D", data, "-w", "-t", START_SECONDS, "-l", self.log, "-o", flags, "start")
-                return
-            except EmbeddedPgError as error:
-                # Backends outlive a killed server by a moment, and hold its shared memory until they notice.
-                if "shared memory block" not in str(error) or time.monotonic() > deadline:
-                    raise
+        while problem := pg.start_server(data, flags):
+            # Backends outlive a killed server by a moment, and hold its shared memory until they notice.
+            if "shared memory block" not in problem or time.monotonic() > deadline:
+                raise EmbeddedPgError(f"PostgreSQL does not start:\n{problem}")
             time.sleep(0.2)
 
     def _await_dying_server(self) -> None:
@@ -380,9 +385,8 @@ class Cluster:
     def _stop(self) -> bool:
         if self.pid() is None:
             return False
-        account = Account.for_server()
-        pg = _Programs(_binaries(account), account)
-        pg.run("pg_ctl", "-D", self.folder.resolve(), "-w", "-t", STOP_SECONDS, "-m", "fast", "stop")
+        data = self.folder.resolve()
+        _Programs.installed().run("pg_ctl", "-D", data, "-w", "-t", STOP_SECONDS, "-m", "fast", "stop")
         return True
 
     def _answers(self) -> bool:
@@ -409,6 +413,11 @@ class _Programs:
         self.folder = folder
         self.account = account
 
+    @classmethod
+    def installed(cls) -> Self:
+        account = Account.for_server()
+        return cls(_binaries(account), account)
+
     def run(self, program: str, *arguments: object) -> None:
         with tempfile.TemporaryFile() as output:  # a pipe would be kept open by the server
             done = self._as_account([str(self.folder / program), *map(str, arguments)], output=output)
@@ -416,6 +425,16 @@ class _Programs:
             said = output.read().decode(errors="replace")
         if done.returncode:
             raise EmbeddedPgError(f"{program} failed ({done.returncode}):\n{said}")
+
+    def start_server(self, data: Path, flags: str) -> str:
+        """Start and wait until it takes connections. Returns what the server logged if it failed, else nothing."""
+        log = data / "server.log"
+        logged_before = log.stat().st_size if log.exists() else 0
+        try:
+            self.run("pg_ctl", "-D", data, "-w", "-t", START_SECONDS, "-l", log, "-o", flags, "start")
+        except EmbeddedPgError as error:
+            return str(error) + log.read_bytes()[logged_before:].decode(errors="replace")
+        return ""
 
     def write(self, path: Path, text: str) -> None:
         # As the account itself: root writing into another account's folder could be led astray by a link.
@@ -426,7 +445,11 @@ class _Programs:
                 raise EmbeddedPgError(f"cannot write {path}")
 
     def _as_account(
-        self, command: list[str], *, input: IO[bytes] | int = subprocess.DEVNULL, output: IO[bytes] | None = None
+        self,
+        command: list[str],
+        *,
+        input: IO[bytes] | int = subprocess.DEVNULL,
+        output: IO[bytes] | None = None,
     ) -> subprocess.CompletedProcess[bytes]:
         root = os.geteuid() == 0
         return subprocess.run(
@@ -446,7 +469,9 @@ class _Programs:
 
 def data_folder() -> Path:
     """Where this checkout keeps everything that it makes: MEMSVC_DATA_DIR, or `.local` beside the code."""
-    return Path(os.environ.get("MEMSVC_DATA_DIR") or Path(__file__).resolve().parent.parent / ".local").absolute()
+    return Path(
+        os.environ.get("MEMSVC_DATA_DIR") or Path(__file__).resolve().parent.parent / ".local"
+    ).absolute()
 
 
 def cluster() -> Cluster:
@@ -465,7 +490,7 @@ def main(arguments: list[str] | None = None) -> int:
     stop = verbs.add_parser("stop", help="stop the server, unless another process holds it")
     stop.add_argument("--force", action="store_true", help="stop it under those that use it, too")
     verbs.add_parser("status", help="say whether it runs, and where")
-    verbs.add_parser("url", help="print the URL: psql \"$(python -m memsvc.embedded url)\"")
+    verbs.add_parser("url", help='print the URL: psql "$(python -m memsvc.embedded url)"')
     options = parser.parse_args(arguments)
     try:
         return _perform(options)

@@ -36,7 +36,9 @@ def readyz() -> HttpResponse:
     except DatabaseError:
         return _not_ready("database_unavailable", "The database does not answer.")
     if waiting:
-        return _not_ready("migrations_pending", f"{waiting} migrations are not applied: run `manage.py migrate`.")
+        return _not_ready(
+            "migrations_pending", f"{waiting} migrations are not applied: run `manage.py migrate`."
+        )
     return JsonResponse({"status": "ready"})
 
 

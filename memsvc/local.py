@@ -13,21 +13,21 @@ SECRETS = ("MEMSVC_SECRET_KEY", "MEMSVC_KEY_PEPPER")
 
 def mode() -> str:
     """MEMSVC_ENV; else a DATABASE_URL means production, and none means local."""
-    return os.environ.get("MEMSVC_ENV") or (PRODUCTION if "DATABASE_URL" in os.environ else LOCAL)
+    return os.environ.get("MEMSVC_ENV") or (PRODUCTION if os.environ.get("DATABASE_URL") else LOCAL)
 
 
 def prepare(*, database: bool = True) -> None:
     """In local mode, put into the environment what settings and child processes read there. Otherwise nothing.
 
-    With `database`, the embedded server is started where DATABASE_URL is not set, and held as long as this process
-    lives.
+    Where DATABASE_URL is not set, it becomes the embedded server's. With `database` that server is started, and held
+    for as long as this process lives.
     """
     if mode() != LOCAL:
         return
     os.environ["MEMSVC_ENV"] = LOCAL
     for name, value in _secrets(embedded.data_folder()).items():
-        os.environ.setdefault(name, value)
-    if "DATABASE_URL" not in os.environ:
+        os.environ[name] = os.environ.get(name) or value
+    if not os.environ.get("DATABASE_URL"):
         cluster = embedded.cluster()
         if database:
             cluster.hold()

@@ -65,14 +65,18 @@ class JsonFormatter(logging.Formatter):
             "request_id": request_id.get(),
             "message": record.getMessage(),
         }
-        line |= {name: value for name, value in vars(record).items() if name not in _RECORD_ATTRIBUTES | {"request"}}
+        line |= {
+            name: value
+            for name, value in vars(record).items()
+            if name not in _RECORD_ATTRIBUTES | {"request"}
+        }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return without_keys(json.dumps(line, ensure_ascii=False, default=str))
 
 
 class RequestLogMiddleware:
-    """Gives each request its id, taken from the caller where it is a plain one, and writes one line when it is answered."""
+    """Gives each request an id, the caller's own where it is a plain one, and logs one line for each answer."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -94,5 +98,10 @@ class RequestLogMiddleware:
         # The route and not the path: names of trees and files may be personal data.
         route = request.resolver_match.route if request.resolver_match else "-"
         milliseconds = round((time.perf_counter() - started) * 1000, 1)
-        fields = {"method": request.method, "route": route, "status": response.status_code, "ms": milliseconds}
+        fields = {
+            "method": request.method,
+            "route": route,
+            "status": response.status_code,
+            "ms": milliseconds,
+        }
         access_log.info("%s /%s %s %s ms", *fields.values(), extra=fields)

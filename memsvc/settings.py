@@ -10,6 +10,7 @@ from typing import Any
 import environ
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
+from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from memsvc import embedded, local, logging
@@ -27,7 +28,9 @@ def read[T](cast: Callable[..., T], name: str, default: T) -> T:
 def _written(app: str) -> bool:
     from importlib.util import find_spec
 
-    return find_spec(app) is not None and (app != "memsvc.tree" or find_spec("memsvc.format") is not None)
+    return find_spec(app) is not None and (
+        app != "memsvc.tree" or (Path(__file__).parent / "format/__init__.py").exists()
+    )
 
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -38,7 +41,7 @@ DEBUG = read(env.bool, "MEMSVC_DEBUG", False)
 
 # ── Secrets ──────────────────────────────────────────────────────────────────────────────────────
 SECRET_KEY = read(env.str, "MEMSVC_SECRET_KEY", "")
-SECRET_KEY_FALLBACKS = read(env.list, "MEMSVC_SECRET_KEY_FALLBACKS", [])
+SECRET_KEY_FALLBACKS: list[str] = read(env.list, "MEMSVC_SECRET_KEY_FALLBACKS", [])
 # API keys are stored as HMACs under this pepper; with another pepper no key is known any more.
 KEY_PEPPER = read(env.str, "MEMSVC_KEY_PEPPER", "")
 
@@ -121,7 +124,10 @@ TIMEOUTS = {
 
 def database(url: str) -> dict[str, Any]:
     """A DATABASES entry. libpq's own reader takes every form of URL: sockets, several hosts, TLS parameters."""
-    options = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
+    try:
+        options = {name: value for name, value in conninfo_to_dict(url).items() if value is not None}
+    except ProgrammingError as error:
+        raise ImproperlyConfigured(f"DATABASE_URL: {error}") from None
     timeouts = " ".join(f"-c {name}={value}" for name, value in TIMEOUTS.items() if value)
     options["options"] = f"{timeouts} {options.get('options', '')}".strip()
     return {
@@ -138,7 +144,7 @@ def database(url: str) -> dict[str, Any]:
 
 
 DATABASE_URL = read(env.str, "DATABASE_URL", "")
-DATABASES = {"default": database(DATABASE_URL or embedded.cluster().url())}
+DATABASES = {"default": database(DATABASE_URL or (embedded.cluster().url() if LOCAL else ""))}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 MIGRATION_MODULES = {"tenants": "migrations.tenants", "tree": "migrations.tree"}
 
@@ -164,7 +170,7 @@ STORAGES = {
 
 # ── Security ─────────────────────────────────────────────────────────────────────────────────────
 ALLOWED_HOSTS = read(env.list, "MEMSVC_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"] if LOCAL else [])
-CSRF_TRUSTED_ORIGINS = read(env.list, "MEMSVC_CSRF_TRUSTED_ORIGINS", [])
+CSRF_TRUSTED_ORIGINS: list[str] = read(env.list, "MEMSVC_CSRF_TRUSTED_ORIGINS", [])
 SECURE_CSP = {
     "default-src": [CSP.NONE],
     "script-src": [CSP.SELF],
@@ -179,7 +185,9 @@ SECURE_CSP = {
 X_FRAME_OPTIONS = "DENY"
 SECURE_REFERRER_POLICY = "same-origin"
 # TLS ends at a proxy, which must set this header itself on every request, whatever the client sent.
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if read(env.bool, "MEMSVC_BEHIND_PROXY", False) else None
+SECURE_PROXY_SSL_HEADER = (
+    ("HTTP_X_FORWARDED_PROTO", "https") if read(env.bool, "MEMSVC_BEHIND_PROXY", False) else None
+)
 SECURE_SSL_REDIRECT = not LOCAL
 SECURE_HSTS_SECONDS = 0 if LOCAL else read(env.int, "MEMSVC_HSTS_SECONDS", 365 * 24 * 3600)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = not LOCAL
