@@ -87,6 +87,14 @@ class MemoryEntry:
         return replace(self, superseded_by=entry_id)
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryHit:
+    """An entry and the file it lives in."""
+
+    path: str
+    entry: MemoryEntry
+
+
 class UnusableEntry(Exception):
     """A block with the shape of an entry that can't be used as one; str(e) is the reason in a few words."""
 
