@@ -1,0 +1,240 @@
+"""Entries in the files of any deepagents backend: on disk, in graph state, in a store.
+
+There are no transactions here. What can be done without them is done: everything is validated before the first
+write, unchanged bytes stay, a failed write is taken back, and writers of one process wait for each other. Several
+processes, or a crash between two files, need the service (`PostgresBackend`, `RemoteBackend`).
+"""
+
+import unicodedata
+from collections.abc import Iterator
+from datetime import datetime
+
+from deepagents.backends.protocol import BackendProtocol
+
+from memsvc.agents.files import memory_files, read_all, read_bytes, write_bytes
+from memsvc.agents.indexes import read_index_rows, with_file_recorded
+from memsvc.agents.locks import lock_of
+from memsvc.agents.transactional import route_to
+from memsvc.format import (
+    SCAFFOLD,
+    Confidence,
+    IndexRow,
+    MemoryCategory,
+    MemoryEntry,
+    MemoryHit,
+    MemoryKind,
+    appended,
+    compose_entry,
+    cut,
+    entry_path,
+    index_path,
+    index_target,
+    new_entry_id,
+    parse_entries,
+    with_superseded,
+)
+from memsvc.format.layout import MEMORY_ROOT, in_utc
+
+
+class FileMemory:
+    """The entries under `/memory/` of a backend. Raises ValueError for whatever can't be done."""
+
+    def __init__(self, backend: BackendProtocol) -> None:
+        self._backend = backend
+        self._lock = lock_of(route_to(backend, MEMORY_ROOT)[0])
+
+    def memory_add(
+        self,
+        *,
+        category: MemoryCategory,
+        body: str,
+        summary: str = "",
+        tags: tuple[str, ...] = (),
+        source: str = "agent",
+        confidence: Confidence = Confidence.MEDIUM,
+        supersedes: str | None = None,
+        title: str | None = None,
+        when: datetime | None = None,
+    ) -> MemoryHit:
+        moment = in_utc(when)
+        draft = MemoryEntry(
+            entry_id=new_entry_id(moment),
+            created=moment,
+            category=category,
+            body=body,
+            summary=summary,
+            source=source,
+            confidence=confidence,
+            tags=tags,
+            supersedes=supersedes,
+        )
+        text = compose_entry(draft)
+        (entry,) = parse_entries(text)
+        with self._lock:
+            old = self._to_supersede(supersedes, category) if supersedes is not None else None
+            keeps_file = old is not None and title is None and category is MemoryCategory.PROCEDURE
+            path = (
+                old.path if old is not None and keeps_file else entry_path(category, when=moment, title=title)
+            )
+            changes = _Changes(self._backend)
+            changes.append_entry(path, text)
+            if old is not None:
+                changes.retire_entry(old.path, old.entry.entry_id, by=entry.entry_id)
+            changes.record_in_index(category, path, entry)
+            changes.apply()
+        return MemoryHit(path=path, entry=entry)
+
+    def _to_supersede(self, entry_id: str, category: MemoryCategory) -> MemoryHit:
+        hit = self.memory_get(entry_id)
+        if hit is None:
+            raise ValueError(f"no memory entry with id {entry_id!r}; nothing was stored")
+        if hit.entry.superseded_by is not None:
+            raise ValueError(
+                f"{entry_id} is already superseded by {hit.entry.superseded_by}; update that entry instead"
+            )
+        if hit.entry.category is not category:
+            raise ValueError(
+                f"{entry_id} is one of the {hit.entry.category.value} and can't be superseded by an entry of "
+                f"{category.value}"
+            )
+        return hit
+
+    def memory_get(self, entry_id: str) -> MemoryHit | None:
+        return next((hit for hit in self._entries() if hit.entry.entry_id == entry_id), None)
+
+    def memory_search(
+        self,
+        query: str = "",
+        *,
+        kind: MemoryKind | None = None,
+        category: MemoryCategory | None = None,
+        tags: tuple[str, ...] = (),
+        include_superseded: bool = False,
+        limit: int = 20,
+    ) -> list[MemoryHit]:
+        words = _folded(query).split()
+        wanted = {_folded(tag) for tag in tags}
+        hits = [
+            hit
+            for hit in self._entries(newest_first=True)
+            if (include_superseded or hit.entry.is_active)
+            and kind in (None, hit.entry.kind)
+            and category in (None, hit.entry.category)
+            and wanted <= {_folded(tag) for tag in hit.entry.tags}
+            and _holds_all(hit.entry, words)
+        ]
+        hits.sort(key=lambda hit: hit.entry.created, reverse=True)
+        return hits[: max(1, limit)]
+
+    def memory_recent_episodes(self, *, since: datetime | None = None, limit: int = 100) -> list[MemoryHit]:
+        start = None if since is None else in_utc(since)
+        episodes = [
+            hit
+            for hit in self._entries()
+            if hit.entry.kind is MemoryKind.EPISODIC
+            and hit.entry.is_active
+            and (start is None or hit.entry.created >= start)
+        ]
+        episodes.sort(key=lambda hit: hit.entry.created)
+        return episodes[-max(1, limit) :]
+
+    def memory_index(self, kind: MemoryKind | None = None) -> tuple[str, list[IndexRow]]:
+        path = index_path(kind)
+        return path, list(read_index_rows(self._backend, path).values())
+
+    def memory_scaffold(self) -> list[str]:
+        with self._lock:
+            present = read_all(self._backend, list(SCAFFOLD))
+            missing = [path for path, content in zip(SCAFFOLD, present, strict=True) if content is None]
+            for path in missing:
+                write_bytes(self._backend, path, SCAFFOLD[path].encode())
+        return missing
+
+    def _entries(self, *, newest_first: bool = False) -> Iterator[MemoryHit]:
+        """All entries by path and place in the file; `newest_first` begins at the end of each file."""
+        paths = memory_files(self._backend)
+        for path, data in zip(paths, read_all(self._backend, paths), strict=True):
+            # A file may have gone between the listing and the reading.
+            blocks = cut(data or b"")
+            for block in reversed(blocks) if newest_first else blocks:
+                if block.entry is not None:
+                    yield MemoryHit(path=path, entry=block.entry)
+
+
+class _Changes:
+    """New contents of some files, made in memory and then written together as far as a backend allows."""
+
+    def __init__(self, backend: BackendProtocol) -> None:
+        self._backend = backend
+        self._before: dict[str, bytes | None] = {}
+        self._after: dict[str, bytes] = {}
+
+    def append_entry(self, path: str, text: str) -> None:
+        data = self._current(path)
+        self._after[path] = appended(data, text) if data.strip() else text.encode()
+
+    def retire_entry(self, path: str, entry_id: str, *, by: str) -> None:
+        self._after[path] = with_superseded(self._current(path), entry_id, by)
+
+    def record_in_index(self, category: MemoryCategory, path: str, entry: MemoryEntry) -> None:
+        index, relative = index_target(category, path)
+        self._current(index)
+        self._after[index] = with_file_recorded(
+            index,
+            self._before[index],
+            relative,
+            description=entry.summary,
+            tags=entry.tags,
+            on=in_utc(entry.created).date(),
+        )
+
+    def apply(self) -> None:
+        """Write every file. When one can't be written, those before it get their old content back."""
+        written: list[str] = []
+        for path, content in self._after.items():
+            written.append(path)
+            try:
+                write_bytes(self._backend, path, content)
+            except ValueError:
+                for done in reversed(written):
+                    self._restore(done)
+                raise
+
+    def _current(self, path: str) -> bytes:
+        if path not in self._before:
+            self._before[path] = data = read_bytes(self._backend, path)
+            _require_text(path, data or b"")
+            self._after[path] = data or b""
+        return self._after[path]
+
+    def _restore(self, path: str) -> None:
+        before = self._before[path]
+        try:
+            if before is not None:
+                write_bytes(self._backend, path, before)
+            elif type(self._backend).delete is not BackendProtocol.delete:
+                self._backend.delete(path)
+        except Exception:
+            # The first failure is the one to report; a backend that can't write can't restore either.
+            return
+
+
+def _require_text(path: str, data: bytes) -> None:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"'{path}' is not valid UTF-8, so nothing was written; repair the file first"
+        ) from None
+
+
+def _holds_all(entry: MemoryEntry, words: list[str]) -> bool:
+    if not words:
+        return True
+    text = _folded("\n".join((entry.summary, entry.body, *entry.tags, entry.source, entry.entry_id)))
+    return all(word in text for word in words)
+
+
+def _folded(text: str) -> str:
+    """Spellings that people take for the same: case, composed and decomposed letters."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())

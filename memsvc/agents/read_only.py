@@ -1,0 +1,131 @@
+"""Backends that refuse to change memory, whatever the rules of a graph say."""
+
+import copy
+import unicodedata
+from collections.abc import Callable
+from typing import Final, Protocol, runtime_checkable
+
+from deepagents.backends import CompositeBackend, StateBackend
+from deepagents.backends.protocol import (
+    PERMISSION_DENIED,
+    BackendProtocol,
+    DeleteResult,
+    EditResult,
+    FileDownloadResponse,
+    FileUploadResponse,
+    GlobResult,
+    GrepResult,
+    LsResult,
+    ReadResult,
+    WriteResult,
+)
+
+from memsvc.format.errors import FormatError
+from memsvc.format.layout import MEMORY_ROOT
+from memsvc.format.paths import canonical_folder
+
+_MEMORY_FOLDER: Final = MEMORY_ROOT.strip("/")
+
+
+@runtime_checkable
+class _HasReadOnlyForm(Protocol):
+    def read_only(self) -> BackendProtocol: ...
+
+
+def with_read_only_memory(backend: BackendProtocol) -> BackendProtocol:
+    """The same files as `backend`, where nothing under `/memory/` can be written. The shell is left out.
+
+    A backend of memsvc is read-only as a whole, for its other folders are the tenant's tree as well.
+    """
+    if isinstance(backend, CompositeBackend):
+        return _composite_with_read_only_memory(backend)
+    return _read_only(backend, _is_memory)
+
+
+def _composite_with_read_only_memory(composite: CompositeBackend) -> CompositeBackend:
+    guarded = copy.copy(composite)
+    guarded.routes = {prefix: _read_only_route(prefix, routed) for prefix, routed in composite.routes.items()}
+    guarded.sorted_routes = [(prefix, guarded.routes[prefix]) for prefix, _ in composite.sorted_routes]
+    # State has no shell and no other spellings of a path, and deepagents looks for it by its type.
+    if type(composite.default) is not StateBackend:
+        guarded.default = with_read_only_memory(composite.default)
+    return guarded
+
+
+def _read_only_route(prefix: str, routed: BackendProtocol) -> BackendProtocol:
+    if not prefix.strip("/"):
+        return with_read_only_memory(routed)
+    return _read_only(routed, _everything) if _is_memory(prefix) else routed
+
+
+def _read_only(backend: BackendProtocol, protected: Callable[[str], bool]) -> BackendProtocol:
+    return (
+        backend.read_only() if isinstance(backend, _HasReadOnlyForm) else ReadOnlyBackend(backend, protected)
+    )
+
+
+def _everything(_: str) -> bool:
+    return True
+
+
+def _is_memory(path: str) -> bool:
+    """Whether `path` may name the memory folder, something in it, or the root above it, on any file system."""
+    try:
+        folder = canonical_folder(path.replace("\\", "/"))
+    except FormatError:
+        return True
+    first = folder.split("/")[1]
+    return first == "" or unicodedata.normalize("NFKC", first).casefold().rstrip(". ") == _MEMORY_FOLDER
+
+
+class ReadOnlyBackend(BackendProtocol):
+    """Hands every read on, and every write but those to a path that is `protected`."""
+
+    def __init__(self, backend: BackendProtocol, protected: Callable[[str], bool] = _everything) -> None:
+        self._backend = backend
+        self._protected = protected
+
+    def ls(self, path: str) -> LsResult:
+        return self._backend.ls(path)
+
+    def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        return self._backend.read(file_path, offset=offset, limit=limit)
+
+    def grep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
+    ) -> GrepResult:
+        return self._backend.grep(pattern, path, glob, max_count=max_count)
+
+    def glob(self, pattern: str, path: str | None = None) -> GlobResult:
+        return self._backend.glob(pattern, path=path)
+
+    def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        return self._backend.download_files(paths)
+
+    def write(self, file_path: str, content: str) -> WriteResult:
+        if self._protected(file_path):
+            return WriteResult(error=_refusal(file_path))
+        return self._backend.write(file_path, content)
+
+    def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
+        if self._protected(file_path):
+            return EditResult(error=_refusal(file_path))
+        return self._backend.edit(file_path, old_string, new_string, replace_all=replace_all)
+
+    def delete(self, file_path: str) -> DeleteResult:
+        if self._protected(file_path):
+            return DeleteResult(error=_refusal(file_path))
+        return self._backend.delete(file_path)
+
+    def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        allowed = iter(
+            self._backend.upload_files([(path, data) for path, data in files if not self._protected(path)])
+        )
+        return [
+            FileUploadResponse(path=path, error=PERMISSION_DENIED) if self._protected(path) else next(allowed)
+            for path, _ in files
+        ]
+
+
+def _refusal(path: str) -> str:
+    return f"permission denied: '{path}' may be read here but not changed"

@@ -1,0 +1,322 @@
+"""The memory tools of an agent, over `MemoryStore`. Each answers with text and none raises."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from enum import StrEnum
+from functools import wraps
+from typing import Annotated, Final
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.tools import BaseTool, StructuredTool
+from pydantic import Field, ValidationError, WithJsonSchema
+from pydantic.v1 import ValidationError as ValidationErrorV1
+
+from memsvc.agents.store import MemoryStore
+from memsvc.format import Confidence, IndexRow, MemoryCategory, MemoryEntry, MemoryHit, MemoryKind, entry_path
+
+logger = logging.getLogger(__name__)
+
+MAX_SEARCH_LIMIT: Final = 50
+EXCERPT_CHARACTERS: Final = 800
+
+
+def build_recall_tools(store: MemoryStore) -> list[BaseTool]:
+    """The tools that only read: `memory_index`, `memory_search`, `memory_read` and `memory_get`."""
+    recall = _Recall(store)
+    return [
+        _as_tool(function)
+        for function in (recall.memory_index, recall.memory_search, recall.memory_read, recall.memory_get)
+    ]
+
+
+def build_write_tools(
+    store: MemoryStore, *, consolidation_model: str | BaseChatModel | None = None
+) -> list[BaseTool]:
+    """The tools that write: `memory_write` and `memory_update`.
+
+    There is no consolidation yet: naming a model for it raises ValueError.
+    """
+    if consolidation_model is not None:
+        raise ValueError("consolidation is not available yet: leave consolidation_model out")
+    writing = _Writing(store)
+    return [_as_tool(function) for function in (writing.memory_write, writing.memory_update)]
+
+
+# The values are in the schema for the model to see, and checked by us: pydantic's own refusal says less.
+def _one_of(values: Sequence[str], *, optional: bool = False) -> WithJsonSchema:
+    choice = {"type": "string", "enum": list(values)}
+    return WithJsonSchema({"anyOf": [choice, {"type": "null"}], "default": None} if optional else choice)
+
+
+_KINDS: Final = [kind.value for kind in MemoryKind]
+_CATEGORIES: Final = [category.value for category in MemoryCategory]
+_CONFIDENCES: Final = [confidence.value for confidence in Confidence]
+
+_Kind = Annotated[
+    str | None,
+    _one_of(_KINDS, optional=True),
+    Field(description="Only this kind of memory; leave out for all."),
+]
+_OptionalCategory = Annotated[
+    str | None,
+    _one_of(_CATEGORIES, optional=True),
+    Field(description="Only this category; leave out for all."),
+]
+_Confidence = Annotated[
+    str,
+    _one_of(_CONFIDENCES),
+    Field(description="How sure it is: `high` only for the user's own words or something that was verified."),
+]
+_Source = Annotated[
+    str,
+    Field(
+        description="Where it comes from, honestly: `user_message`, `user_feedback`, `tool_result`, or `agent` for an "
+        "inference of your own."
+    ),
+]
+
+
+def _member[E: StrEnum](values: type[E], value: str) -> E:
+    try:
+        return values(value)
+    except ValueError as error:
+        raise ValueError(f"{error}\n{_use_one_of(values)}") from None
+
+
+def _use_one_of(values: Iterable[str]) -> str:
+    return f"Use one of: {', '.join(values)}."
+
+
+class _Recall:
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    def memory_index(self, kind: _Kind = None) -> str:
+        """See what the memory holds, without loading it. Begin here.
+
+        The index is a router: a line for each file with its description, tags and date of the last change. It tells
+        you which file to read or what to search for; the knowledge itself is in the files.
+        """
+        if kind and kind not in _KINDS:
+            raise ValueError(f"unknown memory kind {kind!r}.\n{_use_one_of(_KINDS)}")
+        path, rows = self._store.index(MemoryKind(kind) if kind else None)
+        if not rows:
+            return f"{path} lists no files yet."
+        return "\n".join([f"{path}:", *(_index_line(row) for row in sorted(rows, key=lambda row: row.path))])
+
+    def memory_search(
+        self,
+        query: Annotated[
+            str,
+            Field(
+                description="Words that an entry must all hold; empty to browse by kind, category or tags."
+            ),
+        ] = "",
+        kind: _Kind = None,
+        category: _OptionalCategory = None,
+        tags: Annotated[
+            list[str] | None, Field(description="Only entries that carry all of these tags.")
+        ] = None,
+        limit: Annotated[
+            int, Field(description=f"How many entries at most, from 1 to {MAX_SEARCH_LIMIT}.")
+        ] = 10,
+        include_superseded: Annotated[
+            bool,
+            Field(description="Also entries that a newer one has replaced; for questions about the past."),
+        ] = False,
+    ) -> str:
+        """Find entries by words, tags, kind or category, newest first.
+
+        Use short, distinctive words rather than whole sentences, since each of them has to occur in an entry, and try
+        other words before you conclude that nothing is known. Each hit shows the entry's id and file, its date,
+        confidence, source and tags, its summary and the beginning of its text.
+        """
+        hits = self._store.search(
+            query,
+            kind=_member(MemoryKind, kind) if kind else None,
+            category=_member(MemoryCategory, category) if category else None,
+            tags=tuple(tags or ()),
+            include_superseded=include_superseded,
+            limit=max(1, min(limit, MAX_SEARCH_LIMIT)),
+        )
+        if not hits:
+            return "No memory entry matched. Memory may simply not hold this yet."
+        return "\n\n".join(_hit_text(hit, EXCERPT_CHARACTERS) for hit in hits)
+
+    def memory_read(
+        self,
+        path: Annotated[
+            str, Field(description="The file's path under `/memory/`, as the other tools show it.")
+        ],
+        offset: Annotated[int, Field(description="The first line to show, counted from 0.")] = 0,
+        limit: Annotated[int, Field(description="How many lines at most.")] = 400,
+    ) -> str:
+        """Read a memory file as it is.
+
+        For when matching entries are not enough and the whole file is needed, such as a procedure. A long file comes
+        in parts; the end of each part says how to go on.
+        """
+        text, next_offset, total = self._store.read_lines(path, max(0, offset), max(1, limit))
+        if not text.strip() and total is None:
+            return f"{path} is empty."
+        if next_offset is None:
+            return text
+        line_end = "" if text.endswith("\n") else "\n"
+        return (
+            f"{text}{line_end}\n[Cut after line {next_offset} of {total}. Read on with offset={next_offset}.]"
+        )
+
+    def memory_get(
+        self, entry_id: Annotated[str, Field(description="The entry's id, as `memory_search` shows it.")]
+    ) -> str:
+        """Read one entry in full, by its id. Superseded entries can be read too."""
+        hit = self._store.get(entry_id)
+        return _unknown_entry(entry_id) if hit is None else _hit_text(hit)
+
+
+class _Writing:
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    def memory_write(
+        self,
+        category: Annotated[
+            str,
+            _one_of(_CATEGORIES),
+            Field(
+                description="What it is. It happened: `events`, `feedbacks`, `errors`. It holds true: `facts`, "
+                "`rules`, `preferences`. It is a way to do a task: `procedure`."
+            ),
+        ],
+        content: Annotated[
+            str,
+            Field(
+                description="The entry in markdown. A procedure has the sections When to use, Preconditions, Steps, "
+                "Tools required, Known failures."
+            ),
+        ],
+        summary: Annotated[str, Field(description="The entry in one specific line; the index shows it.")],
+        tags: Annotated[
+            list[str] | None,
+            Field(description='A few short labels to find it by, such as ["billing", "acme"].'),
+        ] = None,
+        source: _Source = "agent",
+        confidence: _Confidence = "medium",
+        title: Annotated[
+            str | None,
+            Field(description="Name of the procedure, and of its file. Needed for `procedure` only."),
+        ] = None,
+    ) -> str:
+        """Store a new entry in the memory.
+
+        Search first. If there is an entry on the matter, correct it with `memory_update`: two statements must not stand
+        side by side. One idea an entry, so that it can be replaced alone later.
+        """
+        wanted = _member(MemoryCategory, category)
+        shared = wanted is MemoryCategory.PROCEDURE and self._store.has_file(entry_path(wanted, title=title))
+        hit = self._store.write(
+            wanted,
+            content,
+            summary=summary,
+            tags=tuple(tags or ()),
+            source=source,
+            confidence=_member(Confidence, confidence),
+            title=title,
+        )
+        answer = f"Stored {hit.entry.entry_id} in {hit.path}."
+        return f"{answer}\n{_SHARED_FILE}" if shared else answer
+
+    def memory_update(
+        self,
+        entry_id: Annotated[
+            str, Field(description="The id of the entry to replace, as `memory_search` shows it.")
+        ],
+        content: Annotated[str, Field(description="What is true now, complete, in markdown.")],
+        summary: Annotated[
+            str, Field(description="The new entry in one line; empty keeps the old summary.")
+        ] = "",
+        tags: Annotated[
+            list[str] | None,
+            Field(description="The new labels; leave out to keep the old ones, [] for none."),
+        ] = None,
+        source: _Source = "agent",
+        confidence: _Confidence = "medium",
+    ) -> str:
+        """Correct an entry by a newer one.
+
+        The new entry supersedes the old one, which no longer shows in searches but stays readable as history. The
+        category stays the same. Use this whenever something stored has changed or was wrong.
+        """
+        old = self._store.get(entry_id)
+        if old is None:
+            return _unknown_entry(entry_id)
+        hit = self._store.write(
+            old.entry.category,
+            content,
+            summary=summary or old.entry.summary,
+            tags=old.entry.tags if tags is None else tuple(tags),
+            source=source,
+            confidence=_member(Confidence, confidence),
+            supersedes=entry_id,
+        )
+        return f"Stored {hit.entry.entry_id} in {hit.path}, superseding {entry_id}."
+
+
+_SHARED_FILE: Final = (
+    "That file existed already. If this replaces an entry in it, supersede that one with memory_update; if it is "
+    "another procedure, give it a title of its own."
+)
+
+
+def _as_tool(function: Callable[..., str]) -> BaseTool:
+    @wraps(function)
+    def answer(*args: object, **kwargs: object) -> str:
+        try:
+            return function(*args, **kwargs)
+        except ValueError as refusal:
+            return f"Error: {refusal}"
+        except Exception:
+            logger.exception("%s failed", function.__name__)
+            return "Error: the memory could not be used because of an internal fault; try again later."
+
+    tool = StructuredTool.from_function(answer)
+    tool.handle_validation_error = _argument_refusal
+    return tool
+
+
+def _argument_refusal(error: ValidationError | ValidationErrorV1) -> str:
+    problems = (f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}" for found in error.errors())
+    return f"Error: {'; '.join(problems)}. Nothing was done; mend the arguments and call again."
+
+
+def _unknown_entry(entry_id: str) -> str:
+    return f"Error: no memory entry with id {entry_id!r}."
+
+
+def _index_line(row: IndexRow) -> str:
+    return (
+        f"- {row.path} — {row.description or 'no description'} "
+        f"[tags: {', '.join(row.tags) or '-'}] [updated: {row.updated or '-'}]"
+    )
+
+
+def _hit_text(hit: MemoryHit, characters: int | None = None) -> str:
+    entry = hit.entry
+    body = (
+        entry.body if characters is None or len(entry.body) <= characters else entry.body[:characters] + "…"
+    )
+    return "\n".join(line for line in (_hit_header(hit.path, entry), entry.summary) if line) + "\n" + body
+
+
+def _hit_header(path: str, entry: MemoryEntry) -> str:
+    facts = [
+        f"[{entry.entry_id}] {path}",
+        entry.category.value,
+        entry.created.date().isoformat(),
+        f"confidence: {entry.confidence.value}",
+        f"source: {entry.source}",
+        f"tags: {', '.join(entry.tags) or '-'}",
+    ]
+    if entry.superseded_by is not None:
+        facts.append(f"SUPERSEDED BY {entry.superseded_by}")
+    return " | ".join(facts)

@@ -1,0 +1,183 @@
+"""For the tests of programs that use memsvc: backends on new, empty trees, with nothing to set up.
+
+The first call starts a throw-away database (on the embedded PostgreSQL, or on the server of DATABASE_URL), and the
+first remote backend a real server on it; both end with the process. Where Django is configured already, as under
+pytest-django, its database is used as it is.
+"""
+
+import atexit
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import httpx
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from memsvc.embedded import Cluster, ClusterInUse, data_folder
+
+if TYPE_CHECKING:
+    from memsvc.agents.backend import PostgresBackend
+    from memsvc.client.backend import RemoteBackend
+    from memsvc.tree.models import Tree
+
+_ROOT: Final = Path(__file__).resolve().parent.parent
+_START_SECONDS: Final = 60
+_STOP_SECONDS: Final = 30
+
+
+def fresh_backend(name: str | None = None) -> "PostgresBackend":
+    """A backend on the empty default tree of a new tenant. `name` is the tenant's, for people to read."""
+    tree = fresh_tree(name)
+    from memsvc.agents.backend import PostgresBackend
+
+    return PostgresBackend(tree)
+
+
+def fresh_remote_backend(name: str | None = None) -> "RemoteBackend":
+    """As `fresh_backend`, over HTTP to a real server of this process, with a key that may read and write."""
+    tree = fresh_tree(name)
+    from django.db import close_old_connections
+
+    from memsvc.client.backend import RemoteBackend
+    from tenants.scopes import Scope
+    from tenants.services import create_key
+
+    _, key = create_key(tenant=tree.tenant, name="test", scopes=(Scope.READ, Scope.WRITE, Scope.EXPORT))
+    close_old_connections()
+    return RemoteBackend(server_url(), api_key=key)
+
+
+def fresh_tree(name: str | None = None) -> "Tree":
+    """The empty default tree of a new tenant."""
+    _set_up_django()
+    from django.db import close_old_connections
+
+    from memsvc.tree.trees import tree_of
+    from tenants.services import create_tenant
+
+    slug = f"test-{secrets.token_hex(8)}"
+    tree = tree_of(create_tenant(slug=slug, name=name or slug))
+    close_old_connections()
+    return tree
+
+
+@cache
+def server_url() -> str:
+    """The base URL of a real server on this process's database. It sees only what was committed."""
+    _set_up_django()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        log = Path(tempfile.mkdtemp(prefix="memsvc-server-")) / "log"
+        server = _start_server(listener, log)
+    atexit.register(_stop_server, server, log)
+    _await_ready(url, server, log)
+    return url
+
+
+def _start_server(listener: socket.socket, log: Path) -> subprocess.Popen[bytes]:
+    # The listening socket is handed over, so that no other process can take the port in between.
+    environment = os.environ | {"DATABASE_URL": _database_url(), "MEMSVC_BIND": f"fd://{listener.fileno()}"}
+    environment.pop("MEMSVC_POOL_SIZE", None)
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "gunicorn"],
+            cwd=_ROOT,
+            env=environment,
+            pass_fds=[listener.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def _await_ready(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline and server.poll() is None:
+        with suppress(httpx.TransportError):
+            if httpx.get(f"{url}/readyz").status_code == 200:
+                return
+        time.sleep(0.1)
+    raise RuntimeError(f"the server did not get ready:\n{log.read_text()}")
+
+
+def _stop_server(server: subprocess.Popen[bytes], log: Path) -> None:
+    server.terminate()
+    try:
+        server.wait(timeout=_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+    log.unlink()
+    log.parent.rmdir()
+
+
+def _database_url() -> str:
+    """The database that Django uses here, for another process; under pytest-django that is the test database."""
+    from django.db import connection
+
+    parameters = connection.get_connection_params()
+    names = ("host", "port", "user", "password", "dbname")
+    return make_conninfo(**{name: parameters[name] for name in names if parameters.get(name)})
+
+
+@cache
+def _set_up_django() -> None:
+    from django.conf import settings
+
+    if settings.configured:
+        return
+    database = _throw_away_database()
+    # Settings read these once. What is set already stays.
+    defaults = {
+        "DJANGO_SETTINGS_MODULE": "memsvc.settings",
+        "MEMSVC_ENV": "local",
+        "MEMSVC_SECRET_KEY": secrets.token_urlsafe(48),
+        "MEMSVC_KEY_PEPPER": secrets.token_urlsafe(48),
+        "MEMSVC_POOL_SIZE": "20",
+        "MEMSVC_LOG_LEVEL": "WARNING",
+    }
+    os.environ |= defaults | dict(os.environ) | {"DATABASE_URL": database}
+    import django
+    from django.core.management import call_command
+    from django.db import connections
+
+    django.setup()
+    call_command("migrate", verbosity=0)
+    connections.close_all()
+
+
+def _throw_away_database() -> str:
+    """The URL of a new database, which is dropped when the process ends."""
+    server = os.environ.get("DATABASE_URL") or _embedded_server()
+    name = f"memsvc_testing_{os.getpid()}_{secrets.token_hex(3)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    atexit.register(_drop_database, server, name)
+    return make_conninfo(server, dbname=name)
+
+
+def _drop_database(server: str, name: str) -> None:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def _embedded_server() -> str:
+    cluster = Cluster(data_folder() / "test-pg")
+    cluster.hold("postgres")
+    atexit.register(_let_go, cluster)
+    return cluster.url("postgres")
+
+
+def _let_go(cluster: Cluster) -> None:
+    with suppress(ClusterInUse):
+        cluster.remove()
