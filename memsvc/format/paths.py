@@ -47,11 +47,12 @@ def strict_path(text: str) -> str:
     """Return a file's path, in NFC, if it is spelt canonically and shows what it is.
 
     Refused, besides what `canonical_path` refuses: a spelling that isn't canonical (no first slash, `//`, a `.`
-    segment, a trailing slash), backslashes, segments that begin or end with white space, characters that nobody
-    sees or that have no meaning yet (control, format, bidi, zero-width, line separators, private use, unassigned),
-    segments that compatibility readers take for `.`, `..` or several segments (`．．`, `‥`, `／`), and more than 64
-    segments. Stored as they stand: percent signs, wildcards, quotes, braces, `~`, names that Windows reserves, any
-    script and mixtures of scripts, either case, other blanks inside a segment, and folders beside /memory/.
+    segment, a trailing slash), characters that nobody sees or that have no meaning yet (control, format, bidi,
+    zero-width, line separators, private use, unassigned), segments that compatibility readers take for `.`, `..` or
+    several segments (`．．`, `‥`, `／`), and more than 64 segments. Stored as they stand: percent signs, wildcards,
+    quotes, braces, `~`, backslashes, names that Windows reserves, any script and mixtures of scripts, either case,
+    blanks inside a segment and at its ends, and folders beside /memory/. (Agents may use all of these through a
+    backend, and a remote one must reach the same files; an import and an export have rules of their own for them.)
     """
     path = canonical_path(text)
     if path != unicodedata.normalize("NFC", text):
@@ -125,14 +126,10 @@ def _canonical(text: object) -> str:
 
 
 def _problem_with(segment: str) -> str:
-    if "\\" in segment:
-        return "holds a backslash; separate folders with /"
-    if segment != segment.strip():
-        return "has a name that begins or ends with a blank; take it out"
     if any(unicodedata.category(c) in _UNSEEN_CATEGORIES for c in segment) or _UNSEEN.search(segment):
         return "holds a character that cannot be seen; take it out"
     compatible = unicodedata.normalize("NFKC", segment)
-    if compatible in (".", "..") or "/" in compatible or "\\" in compatible:
+    if compatible in (".", "..") or "/" in compatible or ("\\" in compatible and "\\" not in segment):
         return "has a name that some readers take for dots or slashes; choose another"
     return ""
 
