@@ -79,7 +79,9 @@ from memsvc.format.paths import (
     is_router,
     parent_of,
     router_of,
+    spelt_path,
     strict_path,
+    visible_path,
 )
 from memsvc.format.scaffold import MEMORY_DIRECTORIES, PROCEDURE_TEMPLATE, SCAFFOLD
 from memsvc.format.text import checked_text, one_line
@@ -158,10 +160,12 @@ __all__ = [
     "settled",
     "shard_label",
     "slugify",
+    "spelt_path",
     "split_document",
     "strict_path",
     "superseded",
     "table_head",
+    "visible_path",
     "with_row",
     "with_superseded",
     "without_row",

@@ -1,8 +1,9 @@
 """Paths in a tree, in their one spelling.
 
 A path is absolute (`/memory/semantic_memory/facts.md`), in NFC, without empty segments and without a trailing
-slash. `canonical_path` brings what agents send to that form; `strict_path`, for the doors where people and programs
-choose names, refuses what isn't in that form already, and names that don't show what they are.
+slash. `canonical_path` brings what agents send to that form. Other doors refuse what isn't in that form already:
+`spelt_path` only that, `visible_path` also names that don't show what they are, `strict_path` also names that other
+systems can't hold.
 """
 
 import re
@@ -43,25 +44,44 @@ def canonical_folder(text: str | None) -> str:
     return "/" if text is None else _canonical(text)
 
 
-def strict_path(text: str) -> str:
-    """Return a file's path, in NFC, if it is spelt canonically and shows what it is.
-
-    Refused, besides what `canonical_path` refuses: a spelling that isn't canonical (no first slash, `//`, a `.`
-    segment, a trailing slash), characters that nobody sees or that have no meaning yet (control, format, bidi,
-    zero-width, line separators, private use, unassigned), segments that compatibility readers take for `.`, `..` or
-    several segments (`．．`, `‥`, `／`), and more than 64 segments. Stored as they stand: percent signs, wildcards,
-    quotes, braces, `~`, backslashes, names that Windows reserves, any script and mixtures of scripts, either case,
-    blanks inside a segment and at its ends, and folders beside /memory/. (Agents may use all of these through a
-    backend, and a remote one must reach the same files; an import and an export have rules of their own for them.)
-    """
+def spelt_path(text: str) -> str:
+    """Return a file's path, in NFC, if it is spelt canonically; `canonical_path` would mend other spellings."""
     path = canonical_path(text)
     if path != unicodedata.normalize("NFC", text):
         raise InvalidPath(f"{_shown(text)} is not spelt as a path; write {_shown(path)}")
+    return path
+
+
+def visible_path(text: str) -> str:
+    """Return a file's path, in NFC, if it is spelt canonically and nothing in it deceives the eye.
+
+    Refused, besides what `spelt_path` refuses: characters that nobody sees or that have no meaning yet (control,
+    format, bidi, zero-width, line separators, private use, unassigned), segments that compatibility readers take
+    for `.`, `..` or several segments (`．．`, `‥`, `／`), and more than 64 segments. This is the rule of the REST
+    interface, which has to take every name that an agent may choose.
+    """
+    path = spelt_path(text)
     if path.count("/") > MAX_STRICT_DEPTH:
         raise InvalidPath(f"{_shown(text)} is too deep; use at most {MAX_STRICT_DEPTH} segments")
     for segment in path[1:].split("/"):
-        if problem := _problem_with(segment):
+        if problem := _deception_in(segment):
             raise InvalidPath(f"{_shown(text)} {problem}")
+    return path
+
+
+def strict_path(text: str) -> str:
+    """Return a file's path, in NFC, if every system can hold it under this very name.
+
+    Refused, besides what `visible_path` refuses: backslashes, and segments that begin or end with white space.
+    Stored as they stand: percent signs, wildcards, quotes, braces, `~`, names that Windows reserves, any script and
+    mixtures of scripts, either case, other blanks inside a segment, and folders beside /memory/.
+    """
+    path = visible_path(text)
+    for segment in path[1:].split("/"):
+        if "\\" in unicodedata.normalize("NFKC", segment):
+            raise InvalidPath(f"{_shown(text)} holds a backslash; separate folders with /")
+        if segment != segment.strip():
+            raise InvalidPath(f"{_shown(text)} has a name that begins or ends with a blank; take it out")
     return path
 
 
@@ -125,11 +145,11 @@ def _canonical(text: object) -> str:
     return path
 
 
-def _problem_with(segment: str) -> str:
+def _deception_in(segment: str) -> str:
     if any(unicodedata.category(c) in _UNSEEN_CATEGORIES for c in segment) or _UNSEEN.search(segment):
         return "holds a character that cannot be seen; take it out"
     compatible = unicodedata.normalize("NFKC", segment)
-    if compatible in (".", "..") or "/" in compatible or ("\\" in compatible and "\\" not in segment):
+    if compatible in (".", "..") or "/" in compatible:
         return "has a name that some readers take for dots or slashes; choose another"
     return ""
 
