@@ -93,8 +93,10 @@ def test_e007_every_thread_can_have_a_connection(production: Settings) -> None:
     assert ids(checks.check_pool()) == ["memsvc.E007"]
 
 
-def test_e008_pooled_connections_are_not_kept_by_threads(production: Settings) -> None:
-    production.DATABASES = {"default": production.DATABASES["default"] | {"CONN_MAX_AGE": 60}}
+def test_e008_pooled_connections_are_not_kept_by_threads(
+    production: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(production.DATABASES["default"], "CONN_MAX_AGE", 60)
 
     assert ids(checks.check_pool()) == ["memsvc.E008"]
 
