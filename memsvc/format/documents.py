@@ -1,7 +1,8 @@
 """Files as blocks whose concatenation is the file, byte for byte, and the edits that change only what they must."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 
 from memsvc.format.blocks import (
     MAX_TEXT_BLOCK,
@@ -20,7 +21,7 @@ from memsvc.format.entries import (
     read_entry,
 )
 from memsvc.format.errors import InvalidEntry
-from memsvc.format.fences import BOM, EntrySpan, entry_spans, unterminated_at
+from memsvc.format.fences import BOM, SEPARATOR, EntrySpan, entry_spans, unterminated_at
 from memsvc.format.frontmatter import text_line
 from memsvc.format.indexes import cut_index
 from memsvc.format.paths import is_memory_file, is_router
@@ -40,8 +41,7 @@ __all__ = [
     "with_superseded",
 ]
 
-# Put between an unterminated frontmatter and the entry that it would swallow.
-_SEPARATOR = b"<!-- -->"
+_NONE_KNOWN: Mapping[bytes, BlockKind] = MappingProxyType({})
 
 
 def cut(data: bytes) -> list[Block]:
@@ -56,18 +56,20 @@ def cut(data: bytes) -> list[Block]:
     return blocks
 
 
-def cut_file(path: str, data: bytes) -> list[Block]:
+def cut_file(path: str, data: bytes, *, known: Mapping[bytes, BlockKind] = _NONE_KNOWN) -> list[Block]:
     """Cut a file into the blocks that it is stored as.
 
     Routers are cut into rows and text, memory files into entries and text, and every other file is text. In a
     memory file the blank lines right above an entry belong to its block, so that appending an entry leaves the
     block before alone. Text is cut at line ends into blocks of at most 64 KiB; a longer line is one block, and so
     is an unterminated frontmatter at the end of a text, up to 256 KiB. An entry with a body over 256 KiB is opaque.
+
+    Blocks of entries whose bytes are in `known` are not read again: they have the kind that it says, and no entry.
     """
     if is_router(path):
         return cut_index(data)
     if is_memory_file(path):
-        return _cut_memory_file(data)
+        return _cut_memory_file(data, known)
     return text_blocks(data)
 
 
@@ -135,7 +137,7 @@ def count_lines(text: str) -> int:
 # --- cutting -----------------------------------------------------------------------------------------------------
 
 
-def _cut_memory_file(data: bytes) -> list[Block]:
+def _cut_memory_file(data: bytes, known: Mapping[bytes, BlockKind] = _NONE_KNOWN) -> list[Block]:
     spans = entry_spans(data)
     starts = _stored_starts(data, spans)
     ends = [*starts[1:], len(data)]
@@ -143,10 +145,18 @@ def _cut_memory_file(data: bytes) -> list[Block]:
         Block(BlockKind.TEXT, piece) for piece in _free_text_pieces(data[: starts[0]] if starts else data)
     ]
     blocks += [
-        _limited(_entry_block(data, span, start, end))
+        _known_block(data, span, start, end, known) or _limited(_entry_block(data, span, start, end))
         for span, start, end in zip(spans, starts, ends, strict=False)
     ]
     return blocks
+
+
+def _known_block(
+    data: bytes, span: EntrySpan, start: int, end: int, known: Mapping[bytes, BlockKind]
+) -> Block | None:
+    raw = data[start:end]
+    kind = known.get(raw)
+    return None if kind is None else Block(kind, raw, span.meta_end - start)
 
 
 def _stored_starts(data: bytes, spans: list[EntrySpan]) -> list[int]:
@@ -157,7 +167,7 @@ def _stored_starts(data: bytes, spans: list[EntrySpan]) -> list[int]:
     for span in spans:
         start = _end_of_content(data, floor, span.start)
         separator = data.rfind(b"\n", floor, max(floor, start - 1)) + 1 or floor
-        if data[separator:start].rstrip(b"\r\n") == _SEPARATOR:
+        if data[separator:start].rstrip(b"\r\n") == SEPARATOR:
             above = data[above_from:separator]
             last = above if starts else _last_piece(above)
             if unterminated_at(last) is not None:
@@ -211,7 +221,7 @@ def _fits(body: str) -> bool:
 
 def _gap_below(last: bytes, line_end: bytes) -> bytes:
     gap = blank_line_below(last, line_end)
-    return gap if unterminated_at(last) is None else gap + _SEPARATOR + 2 * line_end
+    return gap if unterminated_at(last) is None else gap + SEPARATOR + 2 * line_end
 
 
 # --- superseding -------------------------------------------------------------------------------------------------

@@ -87,11 +87,15 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class EntryRead:
-    """An entry with the file it lives in; `revision` is the one that wrote its text."""
+    """An entry with the file it lives in; `revision` is the one that wrote its text.
+
+    `etag` changes when the text does and when the entry is superseded.
+    """
 
     path: str
     entry: MemoryEntry
     revision: int
+    etag: str
     expires_at: datetime | None = None
     extra: Mapping[str, object] = field(default_factory=dict)
 

@@ -1,0 +1,148 @@
+"""Blocks of the file format as rows, and rows as the bytes of a file."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import groupby
+
+from memsvc import format
+from memsvc.format import BlockKind, Confidence, MemoryCategory, MemoryEntry
+from memsvc.format.blocks import text_pieces
+from memsvc.format.entries import trimmed_body
+from memsvc.tree.models import Block, File
+from memsvc.tree.words import search_text, tag_keys
+
+
+def row_of(block: format.Block, file: File, *, position: int, revision: int) -> Block:
+    """A block as an unsaved row of `file`."""
+    head, text, raw = _as_text(block)
+    row = Block(
+        tenant_id=file.tenant_id,
+        tree_id=file.tree_id,
+        file_id=file.pk,
+        position=position,
+        added_in=revision,
+        kind=block.kind,
+        head=head,
+        text=text,
+        raw=raw,
+        size=len(block.raw),
+        lines=len((head + text).splitlines()),
+        reason=block.reason,
+    )
+    if block.kind == BlockKind.ROW and (index_row := format.parse_row(block.raw)):
+        row.row_path = index_row.path
+    if block.entry is not None:
+        _fill_entry(row, block.entry)
+    return row
+
+
+def _as_text(block: format.Block) -> tuple[str, str, bytes | None]:
+    head, text = block.raw[: block.meta_end], block.raw[block.meta_end :]
+    if b"\0" not in block.raw:
+        try:
+            return head.decode(), text.decode(), None
+        except UnicodeDecodeError:
+            pass
+    return _legible(head), _legible(text), block.raw
+
+
+def _legible(data: bytes) -> str:
+    return data.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+def _fill_entry(row: Block, entry: MemoryEntry) -> None:
+    row.entry_id = entry.entry_id
+    row.category = entry.category
+    row.created = entry.created
+    row.source = entry.source
+    row.confidence = entry.confidence
+    row.summary = entry.summary
+    row.tags = list(entry.tags)
+    row.tag_keys = tag_keys(entry.tags)
+    row.supersedes = entry.supersedes or ""
+    row.superseded_by = entry.superseded_by or ""
+    row.search_text = search_text(entry)
+
+
+def is_spliced(row: Block, revision: int | None = None) -> bool:
+    """Whether `superseded_by` has to be added to the text to show the row as of `revision`."""
+    return row.superseded_in is not None and row.spliced > 0 and (revision is None or row.superseded_in <= revision)
+
+
+def rendered(row: Block, revision: int | None = None) -> bytes:
+    """The bytes of a block as of a revision, with the line that retires it where it was retired."""
+    if row.raw is not None:
+        data = bytes(row.raw)
+        return format.superseded(data, row.superseded_by) if is_spliced(row, revision) else data
+    if is_spliced(row, revision):
+        return format.superseded(row.head.encode(), row.superseded_by) + row.text.encode()
+    return (row.head + row.text).encode()
+
+
+def content(rows: Iterable[Block], revision: int | None = None) -> bytes:
+    return b"".join(rendered(row, revision) for row in rows)
+
+
+def entry_of(row: Block, revision: int | None = None) -> MemoryEntry:
+    """The entry that a block holds, as of a revision."""
+    retired = row.superseded_in is None or revision is None or row.superseded_in <= revision
+    return MemoryEntry(
+        entry_id=row.entry_id,
+        created=row.created,  # type: ignore[arg-type]  # every row of kind entry has one
+        category=MemoryCategory(row.category),
+        body=trimmed_body(row.text),
+        summary=row.summary,
+        source=row.source,
+        confidence=Confidence(row.confidence),
+        tags=tuple(row.tags),
+        supersedes=row.supersedes or None,
+        superseded_by=(row.superseded_by or None) if retired else None,
+    )
+
+
+def differences(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, int, int, int]]:
+    """The ranges in which two sequences of blocks differ, as (old from, old to, new from, new to)."""
+    start = 0
+    shortest = min(len(old), len(new))
+    while start < shortest and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < shortest - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    middle_old, middle_new = old[start : len(old) - end], new[start : len(new) - end]
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, middle_old, middle_new).get_opcodes():
+        if tag != "equal":
+            yield start + i1, start + i2, start + j1, start + j2
+
+
+def cut_as_before(old: Sequence[bytes], new: Sequence[format.Block]) -> list[format.Block]:
+    """The new blocks with long free text cut where it was cut before, so that a small edit of it stays small."""
+    blocks: list[format.Block] = []
+    for is_text, run in groupby(new, key=lambda block: block.kind == BlockKind.TEXT):
+        pieces = list(run)
+        if is_text and len(pieces) > 1:
+            text = b"".join(piece.raw for piece in pieces)
+            blocks += [format.Block(BlockKind.TEXT, piece) for piece in _recut(text, old)]
+        else:
+            blocks += pieces
+    return blocks
+
+
+def _recut(text: bytes, old: Sequence[bytes]) -> list[bytes]:
+    """Old pieces as far as they stand at the beginning and at the end of the text, and what is between them."""
+    first = next((i for i, piece in enumerate(old) if text.startswith(piece)), len(old))
+    front: list[bytes] = []
+    start, end = 0, len(text)
+    for piece in old[first:]:
+        if not text.startswith(piece, start) or not piece.endswith(b"\n"):
+            break
+        front.append(piece)
+        start += len(piece)
+    back: list[bytes] = []
+    last = next((i for i in range(len(old), 0, -1) if text.endswith(old[i - 1])), 0)
+    for piece in reversed(old[:last]):
+        if end - len(piece) < start or not text.endswith(piece, start, end) or text[end - len(piece) - 1 :][:1] != b"\n":
+            break
+        back.insert(0, piece)
+        end -= len(piece)
+    return [*front, *text_pieces(text[start:end]), *back]

@@ -1,0 +1,214 @@
+"""Entries inside a change: added to the file of their category, superseded, retired."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from memsvc import format
+from memsvc.format import InvalidText, MemoryCategory, MemoryEntry
+from memsvc.tree import files, router
+from memsvc.tree.access import Access
+from memsvc.tree.blocks import content, rendered, row_of
+from memsvc.tree.drafts import EntryDraft, Precondition
+from memsvc.tree.errors import AlreadySuperseded, EntryNotFound, InvalidSupersession, PreconditionFailed
+from memsvc.tree.models import Block, File
+from memsvc.tree.results import EntryRetired, EntryWritten
+from memsvc.tree.scope import Change
+
+
+@dataclass(frozen=True, slots=True)
+class Composed:
+    """A draft with its id and instant, checked and rendered before the tree is locked.
+
+    `path` is None when it follows from the entry that is superseded.
+    """
+
+    entry: MemoryEntry
+    text: str
+    path: str | None
+    expires_at: datetime | None
+
+
+def compose(access: Access, draft: EntryDraft) -> Composed:
+    """Give a draft its id, instant, text and place. Raises `FormatError` and `Forbidden`; needs no database."""
+    when = format.in_utc(draft.when)
+    entry = MemoryEntry(
+        entry_id=format.new_entry_id(when),
+        created=draft.when if draft.when and draft.when.tzinfo else when,
+        category=draft.category,
+        body=draft.body,
+        summary=draft.summary,
+        source=draft.source,
+        confidence=draft.confidence,
+        tags=draft.tags,
+        supersedes=draft.supersedes,
+    )
+    text = format.compose_entry(entry)
+    follows = draft.category is MemoryCategory.PROCEDURE and draft.supersedes is not None and not draft.title
+    path = None if follows else format.entry_path(draft.category, when=when, title=draft.title)
+    if path is not None:
+        access.require_write(path)
+    expires_at = format.in_utc(draft.expires_at) if draft.expires_at else None
+    if expires_at and expires_at <= datetime.now(tz=UTC):
+        raise InvalidText("expires_at lies in the past; leave it out for an entry that stays")
+    stored = next(block.entry for block in format.cut(text.encode()) if block.entry)
+    return Composed(entry=stored, text=text, path=path, expires_at=expires_at)
+
+
+def add(change: Change, access: Access, composed: Composed) -> EntryWritten:
+    """Append an entry, retire the one it supersedes, and tell the index."""
+    entry = composed.entry
+    retired = _target(change, access, entry) if entry.supersedes else None
+    path = composed.path or _path_of(access, retired)
+    file = files.find(change, path)
+    created = file is None
+    file = file or files.create(change, path)
+    _append(change, file, composed)
+    if retired is not None:
+        # The file may be the very one that was appended to: its counts must not be taken from two copies.
+        _splice(change, file if retired.file_id == file.pk else retired.file, retired, by=entry.entry_id)
+    router.mention(change, _mention(path, composed), make_index=True)
+    return EntryWritten(
+        path=path,
+        entry=entry,
+        revision=change.number,
+        superseded=entry.supersedes,
+        file_created=created,
+        peer_readable=format.peer_readable(entry),
+        expires_at=composed.expires_at,
+    )
+
+
+def _mention(path: str, composed: Composed) -> router.Mention:
+    if composed.expires_at:
+        # What will be invisible one day must not stay behind in the index.
+        return router.Mention(path=path, on=composed.entry.created.astimezone(UTC).date(), expires_at=composed.expires_at)
+    entry = composed.entry
+    return router.Mention(
+        path=path, description=entry.summary, tags=entry.tags, on=entry.created.astimezone(UTC).date()
+    )
+
+
+def visible_entry(change: Change, access: Access, entry_id: str) -> Block:
+    """The live entry that has an id, with its file. Raises `EntryNotFound` for what the access can't see."""
+    block = (
+        Block.objects.of(change.tree)
+        .standing(None)
+        .entries()
+        .filter(entry_id=entry_id, duplicate=False)
+        .select_related("file")
+        .first()
+    )
+    if block is None or not files.visible_at(change, [block]) or not access.sees(block.file.path):
+        raise EntryNotFound(entry_id)
+    return block
+
+
+def _target(change: Change, access: Access, entry: MemoryEntry) -> Block:
+    """The entry to be retired: compare-and-swap, since the tree is locked."""
+    assert entry.supersedes is not None
+    target = visible_entry(change, access, entry.supersedes)
+    if target.superseded_by:
+        raise AlreadySuperseded(target.entry_id, target.superseded_by)
+    if target.category != entry.category:
+        raise InvalidSupersession(
+            f"'{target.entry_id}' is in category '{target.category}' and can't be superseded by one in "
+            f"'{entry.category}'; write the new entry in the same category, or without `supersedes`"
+        )
+    return target
+
+
+def _path_of(access: Access, retired: Block | None) -> str:
+    assert retired is not None
+    access.require_write(retired.file.path)
+    return retired.file.path
+
+
+def _append(change: Change, file: File, composed: Composed) -> None:
+    last = files.live_blocks(file).last()
+    before = rendered(last) if last else b""
+    if before and not before.endswith(b"\n"):
+        _append_to_text(change, file, composed)
+        return
+    addition = format.append_to(before, composed.text, newline=file.newline)
+    start = last.position if last else 0
+    rows = [
+        row_of(block, file, position=start + files.GAP * n, revision=change.number)
+        for n, block in enumerate(format.cut_file(file.path, addition), start=1)
+    ]
+    rows[-1].expires_at = composed.expires_at
+    files.insert_blocks(change, rows)
+    file.size += sum(row.size for row in rows)
+    file.lines += sum(row.lines for row in rows)
+    file.sha256 = ""
+    if file.next_expiry or composed.expires_at:
+        files.count(change, file)
+    files.save(change, file)
+
+
+def _append_to_text(change: Change, file: File, composed: Composed) -> None:
+    """The slow way, for a file whose last line has no end: the block before changes too."""
+    data = content(files.visible_at(change, list(files.live_blocks(file))))
+    added = files.fill(change, file, data + format.append_to(data, composed.text, newline=file.newline)) or []
+    if composed.expires_at:
+        mine = [block.pk for block in added if block.entry_id == composed.entry.entry_id]
+        Block.objects.of(change.tree).filter(pk__in=mine).update(expires_at=composed.expires_at)
+        files.count(change, file)
+        files.save(change, file)
+
+
+def _splice(change: Change, file: File, target: Block, *, by: str) -> None:
+    """Retire an entry without rewriting its text: the line is added when the file is rendered."""
+    before = rendered(target)
+    after = format.superseded(before, by)
+    if after.count(b"\n") == before.count(b"\n"):
+        _rewrite(change, file, target, after)
+        return
+    spliced = len(after) - len(before)
+    Block.objects.of(change.tree).filter(pk=target.pk).update(
+        superseded_by=by, superseded_in=change.number, spliced=spliced
+    )
+    file.size += spliced
+    file.lines += 1
+    file.sha256 = ""
+    if file.next_expiry:
+        files.count(change, file)
+    files.save(change, file)
+
+
+def _rewrite(change: Change, file: File, target: Block, data: bytes) -> None:
+    """An empty `superseded_by:` was filled in, so the text itself is another now."""
+    (block,) = format.cut_file(file.path, data)
+    row = row_of(block, file, position=target.position, revision=change.number)
+    row.expires_at = target.expires_at
+    files.close_blocks(change, [target])
+    files.insert_blocks(change, [row])
+    file.sha256 = ""
+    files.count(change, file)
+    files.save(change, file)
+
+
+def retire(change: Change, access: Access, entry_id: str, precondition: Precondition | None) -> EntryRetired:
+    """Take an entry out of its file; a file that held nothing else goes with it."""
+    block = visible_entry(change, access, entry_id)
+    access.require_write(block.file.path)
+    wanted = precondition.if_match if precondition else None
+    if wanted not in (None, "*", entry_etag(block)):
+        raise PreconditionFailed(f"memory entry '{entry_id}'", revision=change.current, etag=entry_etag(block))
+    file = block.file
+    files.close_blocks(change, [block])
+    if files.live_blocks(file).exists():
+        file.sha256 = ""
+        files.count(change, file)
+        files.save(change, file)
+    else:
+        files.close_files(change, [file])
+        router.forget(change, [file.path])
+    return EntryRetired(entry_id=entry_id, path=file.path, revision=change.number)
+
+
+def entry_etag(block: Block, revision: int | None = None) -> str:
+    """Changes with the entry's text and when it is superseded."""
+    superseded_in = block.superseded_in or 0
+    if revision is not None and superseded_in > revision:
+        superseded_in = 0
+    return f"r{max(block.added_in, superseded_in)}-{block.entry_id}"

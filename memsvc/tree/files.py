@@ -1,0 +1,328 @@
+"""Files inside a change: found, made, filled, closed, moved. Called by the services, under the tree's lock."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Sequence
+
+from django.db import connection
+from django.db.models import BigIntegerField, Case, F, Min, Q, Sum, When
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Now
+
+from memsvc import format
+from memsvc.format import BlockKind
+from memsvc.tree.blocks import content, cut_as_before, differences, rendered, row_of
+from memsvc.tree.drafts import Precondition
+from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFailed, TooLarge
+from memsvc.tree.models import LIVE, Block, BlockQuerySet, File
+from memsvc.tree.scope import Change
+
+# Room between two neighbours' positions, so that inserting seldom needs a new numbering.
+GAP = 1 << 20
+MAX_FILE_BYTES = 32 * 1024 * 1024
+
+
+def rendered_size(revision: int | None = None) -> Combinable:
+    """A block's bytes as of a revision: its text, and the line that retires it."""
+    return F("size") + Case(When(_spliced(revision), then=F("spliced")), default=0, output_field=BigIntegerField())
+
+
+def rendered_lines(revision: int | None = None) -> Combinable:
+    return F("lines") + Case(When(_spliced(revision), then=1), default=0, output_field=BigIntegerField())
+
+
+def _spliced(revision: int | None) -> Q:
+    spliced = Q(spliced__gt=0, superseded_in__isnull=False)
+    return spliced if revision is None else spliced & Q(superseded_in__lte=revision)
+
+
+def find(change: Change, path: str) -> File | None:
+    """The file at a canonical path, or None."""
+    return File.objects.of(change.tree).standing(None).filter(path=path).first()
+
+
+def require(change: Change, path: str) -> File:
+    file = find(change, path)
+    if file is None:
+        raise FileNotFound(path)
+    return file
+
+
+def live_blocks(file: File) -> BlockQuerySet:
+    return Block.objects.of_file(file).filter(LIVE)
+
+
+def create(change: Change, path: str, *, newline: str = "\n") -> File:
+    """A new, empty file. Raises `IsFolder` and `PathTaken`: a path is a file or a folder, never both."""
+    require_free(change, path)
+    change.made = True
+    return File.objects.create(
+        tenant_id=change.tree.tenant_id,
+        tree_id=change.tree.pk,
+        path=path,
+        parent=format.parent_of(path),
+        newline=newline,
+        added_in=change.number,
+        created_in=change.number,
+        changed_in=change.number,
+        created_at=change.at,
+        modified_at=change.at,
+    )
+
+
+def require_free(change: Change, path: str) -> None:
+    """Raise unless a path could be a file: nothing lies below it, and nothing above it is a file."""
+    files = File.objects.of(change.tree).standing(None)
+    if files.under(path).exists():
+        raise IsFolder(path)
+    above = files.filter(path__in=format.ancestors_of(path)).first()
+    if above is not None:
+        raise PathTaken(path, f"'{above.path}' is a file, so nothing can lie below it")
+
+
+def check(change: Change, file: File | None, precondition: Precondition | None, path: str) -> None:
+    """Raise `PreconditionFailed` unless the file is in the state that the caller expects."""
+    if precondition is None:
+        return
+    if file is not None and file.next_expiry is not None:
+        count(change, file)
+    etag = etag_of(file) if file else None
+    wanted = precondition.if_match
+    there_but_unwanted = precondition.if_none_match_any and file is not None
+    if there_but_unwanted or (wanted is not None and (file is None or not _matches(change, file, wanted))):
+        raise PreconditionFailed(f"'{path}'", revision=change.current, etag=etag)
+
+
+def _matches(change: Change, file: File, wanted: str) -> bool:
+    if wanted in ("*", etag_of(file)):
+        return True
+    return wanted == hashlib.sha256(content(visible_at(change, list(live_blocks(file))))).hexdigest()
+
+
+def etag_of(file: File) -> str:
+    """A strong validator that costs nothing: the content's sha256 when it is known, else the version."""
+    if file.sha256 and file.next_expiry is None:
+        return file.sha256
+    return version_tag(file, revision=file.changed_in, size=file.size)
+
+
+def version_tag(file: File, *, revision: int, size: int) -> str:
+    """The size is in it because what expires changes a file without a revision."""
+    return f"r{revision}-{size}-{file.pk.hex[-12:]}"
+
+
+def fill(change: Change, file: File, data: bytes) -> list[Block] | None:
+    """Make `data` the content of a file; the answer is the new blocks, or None when nothing differs.
+
+    Blocks that are in both the old and the new content keep their identity and history; blocks that are hidden
+    from readers keep their place.
+    """
+    if len(data) > MAX_FILE_BYTES:
+        raise TooLarge(f"'{file.path}' would have {len(data)} bytes; a file may have {MAX_FILE_BYTES}")
+    every = list(live_blocks(file))
+    old = visible_at(change, every)
+    old_bytes = [rendered(row) for row in old]
+    if b"".join(old_bytes) == data and file.changed_in != change.number:
+        return None
+    known = {raw: BlockKind(row.kind) for raw, row in zip(old_bytes, old, strict=True)}
+    new = cut_as_before(old_bytes, format.cut_file(file.path, data, known=known))
+    ranges = list(differences(old_bytes, [block.raw for block in new]))
+    places = _places(file, every, old, ranges)
+    added = [
+        row_of(new[j], file, position=place, revision=change.number)
+        for (_, _, j1, j2), range_places in zip(ranges, places, strict=True)
+        for j, place in zip(range(j1, j2), range_places, strict=True)
+    ]
+    close_blocks(change, [row for i1, i2, _, _ in ranges for row in old[i1:i2]])
+    insert_blocks(change, added)
+    file.is_text = decodes(data)
+    file.newline = format.dominant_newline(data)
+    file.sha256 = hashlib.sha256(data).hexdigest()
+    count(change, file)
+    save(change, file)
+    return added
+
+
+def visible_at(change: Change, rows: Sequence[Block]) -> list[Block]:
+    return [row for row in rows if row.expires_at is None or row.expires_at > change.at]
+
+
+def decodes(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _places(
+    file: File, every: Sequence[Block], old: Sequence[Block], ranges: Sequence[tuple[int, int, int, int]]
+) -> list[list[int]]:
+    """Positions for the new blocks of each range: those of the blocks they replace, then the room behind them."""
+    places = [_places_in(every, old, i1, i2, j2 - j1) for i1, i2, j1, j2 in ranges]
+    if all(found is not None for found in places):
+        return [found for found in places if found is not None]
+    renumber(file)
+    positions = dict(live_blocks(file).values_list("pk", "position"))
+    for row in every:
+        row.position = positions[row.pk]
+    return _places(file, every, old, ranges)
+
+
+def _places_in(every: Sequence[Block], old: Sequence[Block], i1: int, i2: int, wanted: int) -> list[int] | None:
+    freed = [row.position for row in old[i1:i2]]
+    extra = wanted - len(freed)
+    if extra <= 0:
+        return freed[:wanted]
+    before = freed[-1] if freed else (old[i1 - 1].position if i1 else None)
+    after = next((row.position for row in every if before is None or row.position > before), None)
+    room = between(before, after, extra)
+    return freed + room if room is not None else None
+
+
+def between(before: int | None, after: int | None, wanted: int) -> list[int] | None:
+    """`wanted` ascending positions between two neighbours, or None when there is no room.
+
+    A neighbour that is None is the beginning or the end of the file.
+    """
+    if after is None:
+        return [(before or 0) + GAP * n for n in range(1, wanted + 1)]
+    if before is None:
+        return [after - GAP * n for n in range(wanted, 0, -1)]
+    step = (after - before) // (wanted + 1)
+    return [before + step * n for n in range(1, wanted + 1)] if step else None
+
+
+def renumber(file: File) -> None:
+    """Spread a file's positions out again. Equal positions stay equal, so no revision's order changes."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            UPDATE tree_block SET position = spread.place * %s
+            FROM (
+                SELECT id, dense_rank() OVER (ORDER BY position) AS place
+                FROM tree_block WHERE tenant_id = %s AND file_id = %s
+            ) AS spread
+            WHERE tree_block.id = spread.id
+            """,
+            [GAP, file.tenant_id, file.pk],
+        )
+
+
+def insert_blocks(change: Change, rows: Sequence[Block]) -> None:
+    """Add rows; of several entries with one id, the first in path order is the one that has it."""
+    if not rows:
+        return
+    change.made = True
+    ids = [row.entry_id for row in rows if row.entry_id]
+    taken = set(_entries_with(change, ids).values_list("entry_id", flat=True)) if ids else set()
+    clashing = {entry_id for entry_id, times in Counter(ids).items() if times > 1 or entry_id in taken}
+    for row in rows:
+        row.duplicate = row.entry_id in clashing
+    Block.objects.bulk_create(rows, batch_size=500)
+    elect(change, clashing)
+
+
+def close_blocks(change: Change, rows: Sequence[Block]) -> None:
+    if not rows:
+        return
+    change.made = True
+    Block.objects.of(change.tree).filter(pk__in=[row.pk for row in rows]).update(removed_in=change.number)
+    elect(change, _duplicated(change, [row.entry_id for row in rows if row.entry_id]))
+
+
+def _entries_with(change: Change, ids: Sequence[str]) -> BlockQuerySet:
+    return Block.objects.of(change.tree).standing(None).entries().filter(entry_id__in=ids)
+
+
+def _duplicated(change: Change, ids: Sequence[str]) -> set[str]:
+    """Those of `ids` that more than one block has had."""
+    if not ids:
+        return set()
+    return set(_entries_with(change, ids).filter(duplicate=True).values_list("entry_id", flat=True))
+
+
+def elect(change: Change, ids: set[str]) -> None:
+    """Let the first block in path order have each of these ids; the others are its duplicates."""
+    if not ids:
+        return
+    _entries_with(change, list(ids)).update(duplicate=True)
+    seen: set[str] = set()
+    first = []
+    for pk, entry_id in _entries_with(change, list(ids)).order_by("file__path", "position").values_list("pk", "entry_id"):
+        if entry_id not in seen:
+            seen.add(entry_id)
+            first.append(pk)
+    Block.objects.of(change.tree).filter(pk__in=first).update(duplicate=False)
+
+
+def elect_moved(change: Change, files: Sequence[File]) -> None:
+    """After a change of path: the order in which duplicates stand may be another now."""
+    ids = Block.objects.of(change.tree).standing(None).entries().filter(file__in=files).values("entry_id")
+    doubled = Block.objects.of(change.tree).standing(None).filter(duplicate=True, entry_id__in=ids)
+    elect(change, set(doubled.values_list("entry_id", flat=True)))
+
+
+def count(change: Change, file: File) -> None:
+    """Set size, lines and next expiry from the blocks that readers see from now on."""
+    totals = live_blocks(file).filter(Q(expires_at__isnull=True) | Q(expires_at__gt=change.at)).order_by().aggregate(
+        total_size=Sum(rendered_size()), total_lines=Sum(rendered_lines()), expiry=Min("expires_at")
+    )
+    file.size, file.lines, file.next_expiry = totals["total_size"] or 0, totals["total_lines"] or 0, totals["expiry"]
+
+
+def save(change: Change, file: File) -> None:
+    """Keep what changed of a file's description."""
+    change.made = True
+    file.changed_in, file.modified_at = change.number, change.at
+    file.save(
+        update_fields=[
+            "size", "lines", "is_text", "newline", "sha256", "next_expiry", "changed_in", "modified_at", "path", "parent", "added_in",
+        ]
+    )  # fmt: skip
+
+
+def close_files(change: Change, files: Sequence[File]) -> None:
+    """Take files out of the tree with all their blocks; the revisions before keep them."""
+    change.made = True
+    ids = [file.pk for file in files]
+    doubled = Block.objects.of(change.tree).standing(None).filter(file__in=ids).entries().values("entry_id")
+    doubles = set(
+        Block.objects.of(change.tree).standing(None).filter(duplicate=True, entry_id__in=doubled).values_list("entry_id", flat=True)
+    )
+    Block.objects.of(change.tree).standing(None).filter(file__in=ids).update(removed_in=change.number)
+    File.objects.of(change.tree).filter(pk__in=ids).update(removed_in=change.number, changed_in=change.number)
+    elect(change, doubles)
+
+
+def rename(change: Change, file: File, path: str) -> None:
+    """Let a file stand at another path from this revision on; its blocks stay as they are."""
+    File.objects.create(
+        tenant_id=file.tenant_id,
+        tree_id=file.tree_id,
+        path=file.path,
+        parent=file.parent,
+        is_text=file.is_text,
+        newline=file.newline,
+        added_in=file.added_in,
+        removed_in=change.number,
+        created_in=file.created_in,
+        changed_in=file.changed_in,
+        created_at=file.created_at,
+        modified_at=file.modified_at,
+        former_of=file,
+    )
+    file.path, file.parent, file.added_in = path, format.parent_of(path), change.number
+    save(change, file)
+
+
+def cut_again(change: Change, file: File) -> None:
+    """Replace a file's blocks after its name has come to mean another way of cutting it."""
+    every = list(live_blocks(file))
+    blocks = format.cut_file(file.path, content(every))
+    close_blocks(change, every)
+    insert_blocks(
+        change, [row_of(block, file, position=GAP * n, revision=change.number) for n, block in enumerate(blocks, start=1)]
+    )
+    count(change, file)
+    save(change, file)

@@ -1,0 +1,236 @@
+"""The rows of a tree.
+
+Nothing is overwritten: a change closes a row (`removed_in = n`) and adds its successor (`added_in = n`), so a
+row is part of revision n when `added_in <= n` and it was not removed by then. Files are their blocks in order.
+
+Every row carries its tenant, and every reference is by (tenant, id): the composite foreign keys stand in the
+first migration as SQL, because a plain one would let a row point into another tenant.
+"""
+
+from typing import TYPE_CHECKING, Self
+
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex, OpClass
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+
+from memsvc.format import BlockKind, Confidence, MemoryCategory
+from tenants.actors import ActorKind
+from tenants.ids import uuid7
+from tenants.models import Tenant
+
+LIVE = Q(removed_in__isnull=True)
+
+
+def _to_tenant() -> models.ForeignKey[Tenant, Tenant]:
+    # Checked by the composite keys, which go by way of the tree.
+    return models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False)
+
+
+# Django's fields take type arguments in their stubs only.
+if TYPE_CHECKING:
+    TextField = models.TextField[str, str]
+else:
+    TextField = models.TextField
+
+
+class BytewiseTextField(TextField):
+    """Text that is compared byte by byte: code-point order, and prefixes that use the index."""
+
+    def __init__(self, **options: object) -> None:
+        super().__init__(**{**options, "db_collation": "C"})  # type: ignore[arg-type]
+
+
+class Tree(models.Model):
+    """One isolated set of files. Its row is the lock of every writer, and holds the newest revision's number."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="trees")
+    name = BytewiseTextField()
+    revision = models.BigIntegerField(default=0)
+    # Set by an import, which keeps index files as they came: the next change gives every file its row.
+    index_behind = models.BooleanField(default=False)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "name"], name="tree_name_unique"),
+            models.UniqueConstraint(fields=["tenant", "id"], name="tree_id_unique_in_tenant"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class TreeRow(models.Model):
+    """What all rows inside a tree share: whose they are, and the revisions between which they stand."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tenant = _to_tenant()
+    tree = models.ForeignKey(Tree, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False)
+    added_in = models.BigIntegerField()
+    removed_in = models.BigIntegerField(null=True, blank=True)
+
+    class Meta:
+        abstract = True
+
+
+class TreeRowQuerySet[T: TreeRow](models.QuerySet[T]):
+    def of(self, tree: Tree) -> Self:
+        return self.filter(tenant_id=tree.tenant_id, tree_id=tree.pk)
+
+    def standing(self, revision: int | None) -> Self:
+        """The rows of one revision; of the newest one when it is None."""
+        if revision is None:
+            return self.filter(LIVE)
+        return self.filter(Q(removed_in__isnull=True) | Q(removed_in__gt=revision), added_in__lte=revision)
+
+
+class FileQuerySet(TreeRowQuerySet["File"]):
+    def under(self, folder: str) -> Self:
+        """The files below a folder, at any depth; by a range, which a row-level policy leaves to the index."""
+        if folder == "/":
+            return self
+        # "0" is the character after "/".
+        return self.filter(path__gt=folder + "/", path__lt=folder + "0")
+
+
+class File(TreeRow):
+    """A path and the file that stands there from `added_in` to `removed_in`.
+
+    `size`, `lines` and `sha256` describe the newest content, hidden blocks left out; `sha256` is null when it
+    has not been computed since the last append. A moved file keeps its row, and with it its blocks; a closed
+    row with `former_of` keeps the old path for the revisions in which it stood there.
+    """
+
+    path = BytewiseTextField()
+    parent = BytewiseTextField()
+    size = models.BigIntegerField(default=0)
+    lines = models.BigIntegerField(default=0)
+    is_text = models.BooleanField(default=True)
+    newline = models.CharField(max_length=2, default="\n")
+    sha256 = models.CharField(max_length=64, default="", blank=True)
+    # The earliest moment at which a block of this file disappears by itself: from then on size and lines are counted.
+    next_expiry = models.DateTimeField(null=True, blank=True)
+    created_in = models.BigIntegerField()
+    changed_in = models.BigIntegerField()
+    created_at = models.DateTimeField()
+    modified_at = models.DateTimeField()
+    former_of = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True, related_name="+", db_constraint=False)
+
+    objects = FileQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "tree", "path"], condition=LIVE, name="file_path_unique"),
+            models.UniqueConstraint(fields=["tenant", "tree", "id"], name="file_id_unique_in_tree"),
+        ]
+        indexes = [
+            models.Index(fields=["tenant", "tree", "parent", "path"], name="file_folder"),
+            models.Index(fields=["tenant", "tree", "path"], name="file_path_history"),
+        ]
+
+    def __str__(self) -> str:
+        return self.path
+
+    @property
+    def content_id(self) -> object:
+        """The row that the blocks of this file refer to."""
+        return self.former_of_id or self.pk
+
+
+class BlockQuerySet(TreeRowQuerySet["Block"]):
+    def visible(self) -> Self:
+        """Without the blocks that no agent may see any more, whichever door it comes through."""
+        return self.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=Now()))
+
+    def of_file(self, file: File) -> Self:
+        return self.filter(tenant_id=file.tenant_id, file_id=file.content_id).order_by("position")
+
+    def entries(self) -> Self:
+        return self.filter(kind=BlockKind.ENTRY)
+
+
+class Block(TreeRow):
+    """A run of a file's bytes: free text, one entry, one entry that can't be used, or one row of an index.
+
+    The bytes are `head` (the frontmatter with the blank lines above it; empty for other kinds) and then `text`.
+    Bytes that Postgres can't keep as text are in `raw` instead, and `head` and `text` show them as well as they can.
+    """
+
+    file = models.ForeignKey(File, on_delete=models.CASCADE, related_name="blocks", db_constraint=False, db_index=False)
+    # Gaps are left between positions; the order of a file's blocks never changes by a new numbering.
+    position = models.BigIntegerField()
+    kind = models.CharField(max_length=6, choices=[(kind.value, kind.value) for kind in BlockKind])
+    head = models.TextField(default="", blank=True)
+    text = models.TextField(default="", blank=True)
+    raw = models.BinaryField(null=True, blank=True)
+    size = models.BigIntegerField()
+    lines = models.BigIntegerField()
+    reason = models.TextField(default="", blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+
+    entry_id = BytewiseTextField(default="", blank=True)
+    # A second block with an id that an earlier path already has: kept in its file, never found by its id.
+    duplicate = models.BooleanField(default=False)
+    category = models.CharField(max_length=16, default="", blank=True, choices=[(c.value, c.value) for c in MemoryCategory])
+    created = models.DateTimeField(null=True, blank=True)
+    source = models.TextField(default="", blank=True)
+    confidence = models.CharField(max_length=6, default="", blank=True, choices=[(c.value, c.value) for c in Confidence])
+    summary = models.TextField(default="", blank=True)
+    tags = ArrayField(models.TextField(), default=list, blank=True)
+    # The tags as they are compared: case-folded.
+    tag_keys = ArrayField(models.TextField(), default=list, blank=True)
+    supersedes = models.TextField(default="", blank=True)
+    # Of a row of an index: the file it is about, relative to the index's folder.
+    row_path = BytewiseTextField(default="", blank=True)
+    search_text = models.TextField(default="", blank=True)
+    # In no index and no index's condition, so that retiring an entry rewrites no index (a HOT update).
+    superseded_by = models.TextField(default="", blank=True)
+    superseded_in = models.BigIntegerField(null=True, blank=True)
+    # Bytes that `superseded_by` adds when the block is rendered; 0 when the text itself says it.
+    spliced = models.SmallIntegerField(default=0)
+
+    objects = BlockQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "tree", "entry_id"],
+                condition=LIVE & Q(kind="entry", duplicate=False),
+                name="block_entry_id_unique",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["tenant", "file", "position"], name="block_position"),
+            models.Index(fields=["tenant", "file", "row_path"], condition=LIVE & Q(kind="row"), name="block_row"),
+            models.Index(fields=["tenant", "tree", "entry_id"], condition=LIVE & Q(duplicate=True), name="block_duplicate"),
+            models.Index(F("tenant"), F("tree"), F("created").desc(), F("id").desc(), condition=LIVE & Q(kind="entry"), name="block_newest"),
+            models.Index(F("tenant"), F("tree"), F("category"), F("created").desc(), F("id").desc(), condition=LIVE & Q(kind="entry"), name="block_newest_of_category"),
+            GinIndex(F("tree"), OpClass(F("search_text"), name="gin_trgm_ops"), condition=LIVE & Q(kind="entry"), name="block_search_text"),
+        ]
+
+    def __str__(self) -> str:
+        return self.entry_id or f"{self.kind} at {self.position}"
+
+
+class Revision(models.Model):
+    """One committed change of a tree; numbers have no gaps, and all that carries one happened at once."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tenant = _to_tenant()
+    tree = models.ForeignKey(Tree, on_delete=models.CASCADE, related_name="revisions", db_constraint=False, db_index=False)
+    number = models.BigIntegerField()
+    at = models.DateTimeField()
+    actor_kind = models.CharField(max_length=8, choices=[(kind.value, kind.value) for kind in ActorKind])
+    actor_id = models.TextField()
+    actor_name = models.TextField()
+    action = models.CharField(max_length=32)
+    message = models.TextField(default="", blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["tenant", "tree", "number"], name="revision_number_unique")]
+
+    def __str__(self) -> str:
+        return f"revision {self.number}"

@@ -1,0 +1,28 @@
+"""Reads of a tree, now or as of a revision. Each sees one consistent moment and gives the connection back.
+
+`revision=None` means now. Hidden blocks show in none of them, and what lies outside the access reads as missing.
+Raises `TreeError` and `FormatError`.
+"""
+
+from memsvc.tree.reads.entries import EntryFilter, get_entry, list_entries, recent_episodes, search_entries
+from memsvc.tree.reads.files import list_files, list_folder, read_file, read_index, read_lines, stat
+from memsvc.tree.reads.matches import glob, grep
+from memsvc.tree.reads.snapshots import Snapshot, snapshot
+
+__all__ = [
+    "EntryFilter",
+    "Snapshot",
+    "get_entry",
+    "glob",
+    "grep",
+    "list_entries",
+    "list_files",
+    "list_folder",
+    "read_file",
+    "read_index",
+    "read_lines",
+    "recent_episodes",
+    "search_entries",
+    "snapshot",
+    "stat",
+]

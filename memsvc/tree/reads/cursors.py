@@ -1,0 +1,51 @@
+"""Where a listing goes on: opaque to callers, and good for nothing but a place in their own list."""
+
+import base64
+import binascii
+import json
+from datetime import datetime
+from uuid import UUID
+
+from memsvc.format import InvalidText
+
+
+def cursor_of_text(text: str) -> str:
+    return _encoded([text])
+
+
+def after_text(cursor: str) -> str:
+    match _decoded(cursor):
+        case [str(text)] if "\0" not in text:
+            return text
+    raise _refusal()
+
+
+def cursor_of_entry(created: datetime, block_id: UUID) -> str:
+    return _encoded([created.isoformat(), block_id.hex])
+
+
+def after_entry(cursor: str) -> tuple[datetime, UUID]:
+    match _decoded(cursor):
+        case [str(created), str(block_id)]:
+            try:
+                moment = datetime.fromisoformat(created)
+                if moment.tzinfo is not None:
+                    return moment, UUID(block_id)
+            except ValueError:
+                pass
+    raise _refusal()
+
+
+def _encoded(values: list[str]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
+
+
+def _decoded(cursor: str) -> object:
+    try:
+        return json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (ValueError, binascii.Error, RecursionError):
+        raise _refusal() from None
+
+
+def _refusal() -> InvalidText:
+    return InvalidText("cursor: this is not a `next` of the same listing; start again without one")

@@ -1,0 +1,196 @@
+"""Entries: one by its id, many by filters or words, newest first."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal
+
+from django.db.models import Q
+
+from memsvc import format
+from memsvc.format import CATEGORY_KIND, Confidence, InvalidText, MemoryCategory, MemoryKind, canonical_folder
+from memsvc.tree.access import Access
+from memsvc.tree.blocks import entry_of
+from memsvc.tree.entries import entry_etag
+from memsvc.tree.errors import EntryNotFound
+from memsvc.tree.models import Block, BlockQuerySet
+from memsvc.tree.reads.cursors import after_entry, cursor_of_entry
+from memsvc.tree.reads.moment import Moment, moment
+from memsvc.tree.results import EntriesPage, EntryRead
+from memsvc.tree.words import folded, tag_keys
+
+MAX_FOUND = 1000
+MAX_QUERY_BYTES = 4096
+
+type SearchMode = Literal["words", "phrase"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryFilter:
+    """Which entries are wanted; a field that is left out admits all. Tags are compared without case, all must match.
+
+    `since` is inclusive and `until` exclusive, both of the instant that an entry is about. `active` is True for
+    entries that hold, False for superseded ones, None for both.
+    """
+
+    kind: MemoryKind | None = None
+    category: MemoryCategory | None = None
+    tags: tuple[str, ...] = ()
+    source: str | None = None
+    confidence: Confidence | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    path_prefix: str | None = None
+    active: bool | None = True
+
+
+EVERY_ACTIVE = EntryFilter()
+
+
+def get_entry(access: Access, entry_id: str, *, revision: int | None = None) -> EntryRead:
+    """The entry with an id, superseded or not. Of several with one id, the first in path order has it."""
+    with moment(access, revision) as now:
+        named = now.blocks().entries().filter(entry_id=_searchable(entry_id, "id")).order_by("duplicate")
+        found = _read(now, _within(now, named, None)[:1])
+    if not found:
+        raise EntryNotFound(entry_id)
+    return found[0]
+
+
+def list_entries(
+    access: Access,
+    wanted: EntryFilter = EVERY_ACTIVE,
+    *,
+    oldest_first: bool = False,
+    cursor: str | None = None,
+    limit: int = 100,
+    revision: int | None = None,
+) -> EntriesPage:
+    """Entries by filters, newest first, of equal instants the one written last; up to `limit` (1 to 1,000) a page."""
+    return _page(access, wanted, [], oldest_first=oldest_first, cursor=cursor, limit=limit, revision=revision)
+
+
+def search_entries(
+    access: Access,
+    query: str = "",
+    wanted: EntryFilter = EVERY_ACTIVE,
+    *,
+    mode: SearchMode = "words",
+    cursor: str | None = None,
+    limit: int = 20,
+    revision: int | None = None,
+) -> EntriesPage:
+    """Entries whose summary, body, tags, source or id hold all words of the query, or the phrase as it stands.
+
+    Case, white space and the form of accented letters don't matter. An empty query admits all; newest first.
+    """
+    text = folded(_searchable(query, "query"))
+    needles = ([text] if text else []) if mode == "phrase" else list(dict.fromkeys(text.split()))
+    return _page(access, wanted, needles, oldest_first=False, cursor=cursor, limit=limit, revision=revision)
+
+
+def recent_episodes(access: Access, *, since: datetime | None = None, limit: int = 100) -> list[EntryRead]:
+    """The newest `limit` active episodes from `since` on, oldest of them first."""
+    if limit < 1:
+        raise InvalidText("limit: ask for at least one episode")
+    page = list_entries(access, EntryFilter(kind=MemoryKind.EPISODIC, since=since), limit=limit)
+    return page.items[::-1]
+
+
+def _page(
+    access: Access,
+    wanted: EntryFilter,
+    needles: Iterable[str],
+    *,
+    oldest_first: bool,
+    cursor: str | None,
+    limit: int,
+    revision: int | None,
+) -> EntriesPage:
+    limit = max(1, min(limit, MAX_FOUND))
+    with moment(access, revision) as now:
+        entries = _filtered(now, now.blocks().entries(), wanted)
+        for needle in needles:
+            entries = entries.filter(search_text__contains=needle)
+        if cursor is not None:
+            entries = entries.filter(_beyond(cursor, oldest_first))
+        order = ("created", "pk") if oldest_first else ("-created", "-pk")
+        rows = list(_within(now, entries, wanted.path_prefix).order_by(*order)[: limit + 1])
+        items = _read(now, rows[:limit])
+    last = rows[limit - 1] if len(rows) > limit else None
+    return EntriesPage(items=items, next=cursor_of_entry(last.created, last.pk) if last and last.created else None)
+
+
+def _filtered(now: Moment, entries: BlockQuerySet, wanted: EntryFilter) -> BlockQuerySet:
+    if wanted.category is not None:
+        entries = entries.filter(category=wanted.category)
+    if wanted.kind is not None:
+        entries = entries.filter(category__in=[c for c, kind in CATEGORY_KIND.items() if kind is wanted.kind])
+    if wanted.tags:
+        entries = entries.filter(tag_keys__contains=tag_keys(_searchable(tag, "tags") for tag in wanted.tags))
+    if wanted.source is not None:
+        entries = entries.filter(source=_searchable(wanted.source, "source"))
+    if wanted.confidence is not None:
+        entries = entries.filter(confidence=wanted.confidence)
+    if wanted.since is not None:
+        entries = entries.filter(created__gte=format.in_utc(wanted.since))
+    if wanted.until is not None:
+        entries = entries.filter(created__lt=format.in_utc(wanted.until))
+    if wanted.active is not None:
+        entries = entries.filter(_is_active(now) if wanted.active else ~_is_active(now))
+    return entries
+
+
+def _is_active(now: Moment) -> Q:
+    active = Q(superseded_by="")
+    return active if now.revision is None else active | Q(superseded_in__gt=now.revision)
+
+
+def _beyond(cursor: str, oldest_first: bool) -> Q:
+    created, pk = after_entry(cursor)
+    if oldest_first:
+        return Q(created__gt=created) | Q(created=created, pk__gt=pk)
+    return Q(created__lt=created) | Q(created=created, pk__lt=pk)
+
+
+def _within(now: Moment, entries: BlockQuerySet, path_prefix: str | None) -> BlockQuerySet:
+    """Entries in files that the access sees and that lie under a folder, each with its file."""
+    prefixes = [prefix for prefix in (now.access.prefix, canonical_folder(path_prefix)) if prefix != "/"]
+    if now.revision is not None:
+        files = now.files()
+        for prefix in prefixes:
+            files = files.under(prefix) | files.filter(path=prefix)
+        ids = [id for pair in files.values_list("pk", "former_of") for id in pair if id]
+        return entries.filter(file_id__in=ids).select_related("file")
+    for prefix in prefixes:
+        below = Q(file__path__gt=prefix + "/", file__path__lt=prefix + "0")
+        entries = entries.filter(below | Q(file__path=prefix))
+    return entries.select_related("file")
+
+
+def _read(now: Moment, rows: Iterable[Block]) -> list[EntryRead]:
+    blocks = list(rows)
+    paths = _paths(now, blocks)
+    return [
+        EntryRead(
+            path=paths.get(block.file_id, block.file.path),
+            entry=entry_of(block, now.revision),
+            revision=block.added_in,
+            etag=entry_etag(block, now.revision),
+            expires_at=block.expires_at,
+        )
+        for block in blocks
+    ]
+
+
+def _paths(now: Moment, blocks: list[Block]) -> dict[object, str]:
+    """Where the files of these blocks stood, when it isn't now that is asked about."""
+    if now.revision is None:
+        return {}
+    ids = {block.file_id for block in blocks}
+    files = now.files().filter(Q(pk__in=ids) | Q(former_of__in=ids))
+    return {file.content_id: file.path for file in files}
+
+
+def _searchable(text: str, field: str) -> str:
+    return format.checked_text(text, field=field, max_bytes=MAX_QUERY_BYTES)

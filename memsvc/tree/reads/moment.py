@@ -1,0 +1,133 @@
+"""A tree at one moment: the rows that one access sees in one revision."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, Max, Q, Sum
+
+from memsvc.tree.access import Access
+from memsvc.tree.errors import FileNotFound, RevisionNotFound
+from memsvc.tree.files import rendered_lines, rendered_size
+from memsvc.tree.models import Block, BlockQuerySet, File, FileQuerySet, Revision, Tree
+from memsvc.tree.results import Listed
+from memsvc.tree.scope import reading
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """`revision` is None for now, `at` is the instant that decides what has expired."""
+
+    access: Access
+    revision: int | None
+    at: datetime
+
+    def files(self) -> FileQuerySet:
+        files = File.objects.of(self.access.tree).standing(self.revision)
+        prefix = self.access.prefix
+        return files if prefix == "/" else files.filter(Q(path=prefix) | Q(path__gt=prefix + "/", path__lt=prefix + "0"))
+
+    def blocks(self) -> BlockQuerySet:
+        """All visible blocks of the tree; callers narrow them to files that the access sees."""
+        return Block.objects.of(self.access.tree).standing(self.revision).filter(self.visible)
+
+    @property
+    def visible(self) -> Q:
+        return Q(expires_at__isnull=True) | Q(expires_at__gt=self.at)
+
+    def blocks_of(self, file: File) -> BlockQuerySet:
+        return self.blocks().filter(file_id=file.content_id).order_by("position")
+
+    def file(self, path: str) -> tuple[File, Listed]:
+        """The file at a canonical path. Raises `FileNotFound`, also for a folder and for what is hidden."""
+        file = self.files().filter(path=path).first()
+        listed = self.listed([file]) if file else []
+        if file is None or not listed:
+            raise FileNotFound(path)
+        return file, listed[0]
+
+    def listed(self, files: Sequence[File]) -> list[Listed]:
+        """Describe files as readers see them now; a file in which everything is hidden is left out."""
+        counted = [file for file in files if self._must_be_counted(file)]
+        totals = self._totals(counted) if counted else {}
+        times = self._times({row["changed"] for row in totals.values()}) if self.revision is not None else {}
+        described = (
+            _from_totals(file, totals.get(file.content_id), times) if self._must_be_counted(file) else _from_row(file)
+            for file in files
+        )
+        return [each for each in described if each is not None]
+
+    def _must_be_counted(self, file: File) -> bool:
+        return self.revision is not None or (file.next_expiry is not None and file.next_expiry <= self.at)
+
+    def _totals(self, files: Sequence[File]) -> dict[UUID, dict[str, Any]]:
+        """Per content: what its visible blocks add up to, and the revision that last changed it."""
+        blocks = Block.objects.of(self.access.tree).filter(file_id__in=[file.content_id for file in files])
+        standing, until = Q(removed_in__isnull=True), Q()
+        if self.revision is not None:
+            blocks = blocks.filter(added_in__lte=self.revision)
+            standing |= Q(removed_in__gt=self.revision)
+            until = Q(removed_in__lte=self.revision)
+        rows = blocks.order_by().values("file_id").annotate(
+            shown=Count("pk", filter=standing & self.visible),
+            hidden=Count("pk", filter=standing & ~self.visible),
+            total_size=Sum(rendered_size(self.revision), filter=standing & self.visible),
+            total_lines=Sum(rendered_lines(self.revision), filter=standing & self.visible),
+            added=Max("added_in"),
+            removed=Max("removed_in", filter=until),
+            superseded=Max("superseded_in", filter=Q(superseded_in__lte=self.revision) if self.revision else Q()),
+        )
+        for row in rows:
+            row["changed"] = max(row["added"], row["removed"] or 0, row["superseded"] or 0)
+        return {row["file_id"]: row for row in rows}
+
+    def _times(self, numbers: set[int]) -> dict[int, datetime]:
+        tree = self.access.tree
+        rows = Revision.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk, number__in=numbers)
+        return dict(rows.values_list("number", "at"))
+
+
+def _from_row(file: File) -> Listed:
+    return Listed(
+        path=file.path,
+        size=file.size,
+        lines=file.lines,
+        revision=file.changed_in,
+        created_at=file.created_at,
+        modified_at=file.modified_at,
+    )
+
+
+def _from_totals(file: File, totals: dict[str, Any] | None, times: dict[int, datetime]) -> Listed | None:
+    if totals is None:  # an empty file
+        return Listed(
+            path=file.path, revision=file.created_in, created_at=file.created_at, modified_at=file.created_at
+        )
+    if totals["hidden"] and not totals["shown"]:
+        return None
+    return Listed(
+        path=file.path,
+        size=totals["total_size"] or 0,
+        lines=totals["total_lines"] or 0,
+        revision=max(totals["changed"], file.added_in),
+        created_at=file.created_at,
+        modified_at=times.get(totals["changed"], file.modified_at),
+    )
+
+
+@contextmanager
+def moment(access: Access, revision: int | None = None) -> Iterator[Moment]:
+    """Open a consistent view. Raises `RevisionNotFound` for a revision that there never was."""
+    with reading(access):
+        if revision is not None:
+            _require(access.tree, revision)
+        yield Moment(access=access, revision=revision, at=datetime.now(tz=UTC))
+
+
+def _require(tree: Tree, revision: int) -> None:
+    newest = Tree.objects.values_list("revision", flat=True).get(tenant_id=tree.tenant_id, pk=tree.pk)
+    if not 0 <= revision <= newest:
+        raise RevisionNotFound(revision, newest)

@@ -1,0 +1,77 @@
+"""A whole tree at one moment, file by file, without holding it in memory."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+
+from memsvc.tree.access import Access
+from memsvc.tree.blocks import rendered
+from memsvc.tree.models import File, Revision, Tree
+from memsvc.tree.reads.moment import Moment, moment
+from memsvc.tree.results import Listed
+
+# Files are read in groups of about this many bytes; one that is larger is streamed by itself.
+_GROUP_BYTES = 1024 * 1024
+_BLOCKS_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """`revision` and `at` are those of the newest change that is in it; `at` is the tree's making when there is none."""
+
+    revision: int
+    at: datetime
+    _moment: Moment
+
+    def files(self) -> Iterator[tuple[Listed, Iterator[bytes]]]:
+        """Every file in path order with its bytes, which have to be taken before the next file is."""
+        for group in _groups(self._moment):
+            yield from self._contents(group)
+
+    def _contents(self, group: Sequence[tuple[File, Listed]]) -> Iterator[tuple[Listed, Iterator[bytes]]]:
+        if len(group) == 1:
+            file, listed = group[0]
+            blocks = self._moment.blocks_of(file).iterator(chunk_size=_BLOCKS_AT_ONCE)
+            yield listed, (rendered(block, self._moment.revision) for block in blocks)
+            return
+        ids = [file.content_id for file, _ in group]
+        blocks = self._moment.blocks().filter(file_id__in=ids).order_by("file_id", "position")
+        contents = {
+            file_id: [rendered(block, self._moment.revision) for block in rows]
+            for file_id, rows in groupby(blocks, key=lambda block: block.file_id)
+        }
+        for file, listed in group:
+            yield listed, iter(contents.get(file.content_id, []))
+
+
+def _groups(now: Moment) -> Iterator[list[tuple[File, Listed]]]:
+    group: list[tuple[File, Listed]] = []
+    size = 0
+    for file, listed in _described(now):
+        if group and size + listed.size > _GROUP_BYTES:
+            yield group
+            group, size = [], 0
+        group.append((file, listed))
+        size += listed.size
+    if group:
+        yield group
+
+
+def _described(now: Moment) -> Iterator[tuple[File, Listed]]:
+    files: Iterable[File] = now.files().order_by("path").iterator(chunk_size=_BLOCKS_AT_ONCE)
+    for file in files:
+        for listed in now.listed([file]):
+            yield file, listed
+
+
+@contextmanager
+def snapshot(access: Access, *, revision: int | None = None) -> Iterator[Snapshot]:
+    """One moment of a whole tree. Keep it open only as long as its files are being read."""
+    tree = access.tree
+    with moment(access, revision) as now:
+        row = Tree.objects.get(tenant_id=tree.tenant_id, pk=tree.pk)
+        number = row.revision if revision is None else revision
+        made = Revision.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk, number=number).first()
+        yield Snapshot(revision=number, at=made.at if made else row.created_at, _moment=now)

@@ -1,0 +1,128 @@
+"""The one door to the database: transaction, tenant, lock, revision, and giving the connection back.
+
+`reading(access)` sees one moment of the tree. `changing(access, action)` holds the tree's lock, and what is done
+in it becomes one revision, or none when nothing was changed or anything was raised.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from uuid import UUID
+
+from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, connection, transaction
+from psycopg.errors import LockNotAvailable
+
+from memsvc.tree.access import Access
+from memsvc.tree.errors import Busy, TreeError, TreeNotFound, Unavailable
+from memsvc.tree.models import Revision, Tree
+from tenants.actors import Actor
+
+# Locks, deadlocks and serialisation: someone else was in the way.
+_BUSY_STATES = ("55P03", "40001", "40P01")
+# Connection lost or refused, server stopping, idle transaction ended, out of connections, statement timeout.
+_UNAVAILABLE_STATES = ("08", "57P", "25P03", "53300", "57014")
+
+
+@dataclass(slots=True)
+class Change:
+    """A revision in the making, inside the tree's lock."""
+
+    tree: Tree
+    actor: Actor
+    at: datetime
+    number: int
+    made: bool = False
+    # Paths whose rows in the index files have to be looked at before the end.
+    index_behind: bool = field(default=False)
+
+    @property
+    def current(self) -> int:
+        """The tree's revision once this change has ended."""
+        return self.number if self.made else self.number - 1
+
+
+@contextmanager
+def reading(access: Access) -> Iterator[None]:
+    """One consistent moment of the tree, for as many statements as it takes."""
+    with _transaction(access.tree.tenant_id, snapshot=True):
+        yield
+
+
+@contextmanager
+def changing(access: Access, action: str, *, message: str = "") -> Iterator[Change]:
+    """Lock the tree, and keep what is done inside as its next revision.
+
+    Raises `ReadOnly` for an access that may not write, `Busy` when the lock is not to be had in time and
+    `TreeNotFound` when the tree was deleted meanwhile; then nothing was changed.
+    """
+    access.require_write()
+    with _transaction(access.tree.tenant_id):
+        tree = _locked(access.tree)
+        change = Change(tree=tree, actor=access.actor, at=datetime.now(tz=UTC), number=tree.revision + 1)
+        yield change
+        if change.made:
+            _record(change, action, message)
+
+
+def _locked(tree: Tree) -> Tree:
+    # NO KEY: a plain FOR UPDATE would also hold up inserts that merely refer to the row.
+    locked = Tree.objects.select_for_update(no_key=True).filter(tenant_id=tree.tenant_id, pk=tree.pk).first()
+    if locked is None:
+        raise TreeNotFound(tree.name)
+    return locked
+
+
+def _record(change: Change, action: str, message: str) -> None:
+    tree = change.tree
+    Revision.objects.create(
+        tenant_id=tree.tenant_id,
+        tree_id=tree.pk,
+        number=change.number,
+        at=change.at,
+        actor_kind=change.actor.kind,
+        actor_id=change.actor.id,
+        actor_name=change.actor.name,
+        action=action,
+        message=message,
+    )
+    Tree.objects.filter(tenant_id=tree.tenant_id, pk=tree.pk).update(revision=change.number, index_behind=change.index_behind)
+
+
+@contextmanager
+def _transaction(tenant_id: UUID, *, snapshot: bool = False) -> Iterator[None]:
+    try:
+        with transaction.atomic():
+            _enter(tenant_id, snapshot=snapshot and not _nested())
+            yield
+    except (OperationalError, InterfaceError, DatabaseError) as error:
+        raise _translated(error) from error
+    finally:
+        # A worker thread never sees request_finished, so its connection would stay open for good. Inside an
+        # outer transaction closing would drop that transaction with it.
+        if not connection.in_atomic_block:
+            close_old_connections()
+
+
+def _nested() -> bool:
+    return len(connection.savepoint_ids) > 0 or len(connection.atomic_blocks) > 1
+
+
+def _enter(tenant_id: UUID, *, snapshot: bool) -> None:
+    # One round trip: the values are bound on the client, so several statements may travel together.
+    isolation = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; " if snapshot else ""
+    with connection.cursor() as cursor:
+        cursor.execute(isolation + "SELECT set_config('memsvc.tenant_id', %s, true)", [str(tenant_id)])
+
+
+def _translated(error: DatabaseError | InterfaceError) -> Exception:
+    """A clear, retryable answer for what passes by itself; anything else is a fault of ours and stays as it is."""
+    state = getattr(error.__cause__, "sqlstate", None)
+    if isinstance(error.__cause__, LockNotAvailable) or (state and state.startswith(_BUSY_STATES)):
+        return Busy()
+    if state is None or state.startswith(_UNAVAILABLE_STATES):
+        return Unavailable() if isinstance(error, (OperationalError, InterfaceError)) else error
+    return error
+
+
+__all__ = ["Change", "TreeError", "changing", "reading"]

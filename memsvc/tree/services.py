@@ -1,0 +1,406 @@
+"""Changes of a tree. Each function is one transaction and one revision; what changes nothing makes none.
+
+Paths may come in any spelling of the backend protocol and are brought to their one form here. Whatever can be
+refused without looking at the tree is refused before it is locked. Raises `TreeError` and `FormatError`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from memsvc import format
+from memsvc.format import FormatError, canonical_folder, canonical_path, checked_text
+from memsvc.tree import entries, files, router
+from memsvc.tree.access import Access
+from memsvc.tree.blocks import content
+from memsvc.tree.drafts import EntryDraft, Precondition
+from memsvc.tree.edits import replace_text
+from memsvc.tree.errors import (
+    BatchFailed,
+    FileNotFound,
+    FolderNeedsRecursive,
+    Forbidden,
+    IsFolder,
+    NotText,
+    PathTaken,
+    RootRefused,
+    TooLarge,
+    TreeError,
+)
+from memsvc.tree.models import File
+from memsvc.tree.operations import (
+    AddEntry,
+    AppendFile,
+    DeletePath,
+    EditFile,
+    MovePath,
+    Operation,
+    RetireEntry,
+    WriteFile,
+)
+from memsvc.tree.results import (
+    BatchResult,
+    Deleted,
+    Edited,
+    EntryRetired,
+    EntryWritten,
+    Imported,
+    ImportResult,
+    Moved,
+    OperationResult,
+    Uploaded,
+    Written,
+)
+from memsvc.tree.scope import Change, changing
+
+MAX_BATCH = 500
+MAX_MESSAGE_BYTES = 1000
+
+type Step[R] = Callable[[Change], R]
+
+
+def write_file(
+    access: Access, path: str, body: str | bytes, *, precondition: Precondition | None = None, message: str = ""
+) -> Written:
+    """Make `body` the whole content of a file, new or not. Text is stored as UTF-8, bytes as they are."""
+    return _one(access, "file.write", _write(access, WriteFile(path, body, precondition)), message)
+
+
+def edit_file(
+    access: Access,
+    path: str,
+    old_string: str,
+    new_string: str,
+    *,
+    replace_all: bool = False,
+    precondition: Precondition | None = None,
+    message: str = "",
+) -> Edited:
+    """Replace one exact piece of a text file, or every one with `replace_all`. Raises `EditRefused`."""
+    edit = EditFile(path, old_string, new_string, replace_all, precondition)
+    return _one(access, "file.edit", _edit(access, edit), message)
+
+
+def append_file(
+    access: Access, path: str, text: str, *, precondition: Precondition | None = None, message: str = ""
+) -> Written:
+    """Put `text` behind what a file holds, just as it stands; a missing file is made."""
+    return _one(access, "file.append", _append(access, AppendFile(path, text, precondition)), message)
+
+
+def delete(
+    access: Access, path: str, *, recursive: bool = True, precondition: Precondition | None = None, message: str = ""
+) -> Deleted:
+    """Delete a file, or a folder with all that lies under it. The root is refused; everything else can be restored."""
+    return _one(access, "file.delete", _delete(access, DeletePath(path, recursive, precondition)), message)
+
+
+def move(access: Access, source: str, destination: str, *, overwrite: bool = False, message: str = "") -> Moved:
+    """Move a file or a whole folder; history and authors of what it holds go with it."""
+    return _one(access, "file.move", _move(access, MovePath(source, destination, overwrite)), message)
+
+
+def add_entry(access: Access, draft: EntryDraft, *, message: str = "") -> EntryWritten:
+    """Store an entry in the file of its category, and retire the one it supersedes, if any.
+
+    Of two rivals for one entry, one wins and the other gets `AlreadySuperseded`. Unknown targets are
+    `EntryNotFound`, those of another category `InvalidSupersession`.
+    """
+    action = "entry.supersede" if draft.supersedes else "entry.add"
+    return _one(access, action, _add_entry(access, AddEntry(draft)), message)
+
+
+def retire_entry(
+    access: Access, entry_id: str, *, precondition: Precondition | None = None, message: str = ""
+) -> EntryRetired:
+    """Take an entry out of its file without a successor; the revisions before keep it."""
+    return _one(access, "entry.retire", _retire_entry(access, RetireEntry(entry_id, precondition)), message)
+
+
+def batch(access: Access, operations: Sequence[Operation], *, message: str = "") -> BatchResult:
+    """Do up to 500 operations in order, as one revision: all of them or none. Raises `BatchFailed`."""
+    if len(operations) > MAX_BATCH:
+        raise TooLarge(f"a batch may hold {MAX_BATCH} operations, not {len(operations)}; send several")
+    steps = [_naming(index, partial(_step, access, operation)) for index, operation in enumerate(operations)]
+    with _revision(access, "batch", message) as change:
+        results = [_naming(index, partial(step, change)) for index, step in enumerate(steps)]
+    return BatchResult(revision=change.current, results=results)
+
+
+def _naming[R](index: int, act: Callable[[], R]) -> R:
+    """Let an error of one operation say which it was."""
+    try:
+        return act()
+    except (TreeError, FormatError) as error:
+        raise BatchFailed(index, error) from error
+
+
+def _step(access: Access, operation: Operation) -> Step[OperationResult]:
+    match operation:
+        case WriteFile():
+            return _write(access, operation)
+        case EditFile():
+            return _edit(access, operation)
+        case AppendFile():
+            return _append(access, operation)
+        case DeletePath():
+            return _delete(access, operation)
+        case MovePath():
+            return _move(access, operation)
+        case AddEntry():
+            return _add_entry(access, operation)
+        case RetireEntry():
+            return _retire_entry(access, operation)
+
+
+def upload_files(access: Access, uploads: Sequence[tuple[str, bytes]]) -> list[Uploaded]:
+    """Write files as one revision, with a verdict for each; a bad one doesn't stop the others."""
+    steps = [_verdict(path, partial(_write, access, WriteFile(path, bytes(data)))) for path, data in uploads]
+    if not any(callable(step) for step in steps):
+        return [step for step in steps if isinstance(step, Uploaded)]
+    with _revision(access, "file.upload") as change:
+        return [
+            step if isinstance(step, Uploaded) else _uploaded(path, _verdict(path, partial(step, change)))
+            for (path, _), step in zip(uploads, steps, strict=True)
+        ]
+
+
+def _verdict[R](path: str, act: Callable[[], R]) -> R | Uploaded:
+    try:
+        return act()
+    except format.InvalidPath:
+        return Uploaded(path, "invalid_path")
+    except IsFolder:
+        return Uploaded(path, "is_directory")
+    except Forbidden:
+        return Uploaded(path, "permission_denied")
+    except (PathTaken, TooLarge) as error:
+        return Uploaded(path, str(error))
+
+
+def _uploaded(path: str, result: Written | Uploaded) -> Uploaded:
+    return result if isinstance(result, Uploaded) else Uploaded(path, None)
+
+
+def scaffold(access: Access) -> list[str]:
+    """Make what is missing of the memory layout and answer the paths that were made. Nothing is overwritten."""
+    access.require_write(format.MEMORY_ROOT.rstrip("/"))
+    with _revision(access, "tree.scaffold") as change:
+        missing = [path for path in format.SCAFFOLD if files.find(change, path) is None]
+        for path in missing:
+            files.fill(change, files.create(change, path), format.SCAFFOLD[path].encode())
+        if missing:
+            router.complete(change)
+    return missing
+
+
+def import_files(access: Access, imported: Iterable[tuple[str, bytes]], *, message: str = "") -> ImportResult:
+    """Put files into the tree byte for byte, index files too, as one revision; what is there already stays.
+
+    Files that are not among the imported ones are left alone. Index files are kept just as they came; rows that
+    they lack are added by the next change of the tree.
+    """
+    with _revision(access, "tree.import", message) as change:
+        outcomes = [_import(change, access, canonical_path(path), data) for path, data in imported]
+        change.index_behind = True
+    return ImportResult(revision=change.current, files=outcomes)
+
+
+def _import(change: Change, access: Access, path: str, data: bytes) -> Imported:
+    access.require_write(path)
+    file = files.find(change, path)
+    if file is None:
+        files.fill(change, files.create(change, path), data)
+        return Imported(path, "created")
+    return Imported(path, "unchanged" if files.fill(change, file, data) is None else "changed")
+
+
+# --- one change -------------------------------------------------------------------------------------------------
+
+
+def _one[R](access: Access, action: str, step: Step[R], message: str) -> R:
+    with _revision(access, action, message) as change:
+        return step(change)
+
+
+@contextmanager
+def _revision(access: Access, action: str, message: str = "") -> Iterator[Change]:
+    """A change at whose end the index files agree with the tree, also when an import left them behind."""
+    with changing(access, action, message=_message(message)) as change:
+        yield change
+        if change.made and change.tree.index_behind and not change.index_behind:
+            router.complete(change)
+
+
+def _message(message: str) -> str:
+    return checked_text(message, field="message", max_bytes=MAX_MESSAGE_BYTES)
+
+
+def _write(access: Access, operation: WriteFile) -> Step[Written]:
+    path = canonical_path(operation.path)
+    access.require_write(path)
+    body = operation.content
+    data = _encoded(body) if isinstance(body, str) else body
+
+    def write(change: Change) -> Written:
+        file = files.find(change, path)
+        files.check(change, file, operation.precondition, path)
+        return _filled(change, path, file, data)
+
+    return write
+
+
+def _append(access: Access, operation: AppendFile) -> Step[Written]:
+    path = canonical_path(operation.path)
+    access.require_write(path)
+    data = _encoded(operation.text)
+
+    def append(change: Change) -> Written:
+        file = files.find(change, path)
+        files.check(change, file, operation.precondition, path)
+        return _filled(change, path, file, (_content(change, file) if file else b"") + data)
+
+    return append
+
+
+def _encoded(text: str) -> bytes:
+    return checked_text(text, field="content", max_bytes=files.MAX_FILE_BYTES, nul_allowed=True).encode()
+
+
+def _content(change: Change, file: File) -> bytes:
+    return content(files.visible_at(change, list(files.live_blocks(file))))
+
+
+def _filled(change: Change, path: str, file: File | None, data: bytes) -> Written:
+    created = file is None
+    file = file or files.create(change, path)
+    added = files.fill(change, file, data)
+    if added is not None:
+        _tell_index(change, file, created=created, newest=[block.tags for block in added if block.entry_id])
+    return Written(
+        path=path,
+        revision=change.current,
+        created=created,
+        changed=created or added is not None,
+        size=file.size,
+        etag=files.etag_of(file),
+    )
+
+
+def _tell_index(change: Change, file: File, *, created: bool, newest: Sequence[Sequence[str]]) -> None:
+    if format.is_router(file.path):
+        router.complete(change, [file])
+        file.refresh_from_db()
+    elif created:
+        router.mention(change, router.described(change, file))
+    else:
+        tags = list(dict.fromkeys(tag for tags in newest for tag in tags))
+        router.mention(change, router.Mention(path=file.path, tags=tags, on=change.at.date()))
+
+
+def _edit(access: Access, operation: EditFile) -> Step[Edited]:
+    path = canonical_path(operation.path)
+    access.require_write(path)
+    _encoded(operation.new_string)
+
+    def edit(change: Change) -> Edited:
+        file = files.require(change, path)
+        files.check(change, file, operation.precondition, path)
+        if not file.is_text:
+            raise NotText
+        text, occurrences = replace_text(
+            _content(change, file).decode(),
+            operation.old_string,
+            operation.new_string,
+            replace_all=operation.replace_all,
+            newline=file.newline,
+        )
+        written = _filled(change, path, file, text.encode())
+        return Edited(path, written.revision, occurrences, written.size, written.etag)
+
+    return edit
+
+
+def _delete(access: Access, operation: DeletePath) -> Step[Deleted]:
+    path = canonical_folder(operation.path)
+    if path in ("/", access.prefix):
+        raise RootRefused
+    access.require_write(path)
+
+    def delete_path(change: Change) -> Deleted:
+        file = files.find(change, path)
+        files.check(change, file, operation.precondition, path)
+        gone = [file] if file else _under(change, path)
+        if file is None and not operation.recursive:
+            raise FolderNeedsRecursive(path)
+        _close(change, gone)
+        return Deleted(path, change.number, len(gone))
+
+    return delete_path
+
+
+def _under(change: Change, folder: str) -> list[File]:
+    found = list(File.objects.of(change.tree).standing(None).under(folder))
+    if not found:
+        raise FileNotFound(folder)
+    return found
+
+
+def _close(change: Change, gone: Sequence[File]) -> None:
+    files.close_files(change, gone)
+    router.forget(change, [file.path for file in gone])
+
+
+def _move(access: Access, operation: MovePath) -> Step[Moved]:
+    source, destination = canonical_folder(operation.source), canonical_folder(operation.destination)
+    for path in (source, destination):
+        if path in ("/", access.prefix):
+            raise RootRefused
+        access.require_write(path)
+    if destination.startswith(source + "/"):
+        raise PathTaken(destination, "a folder can't be moved into itself")
+
+    def move_path(change: Change) -> Moved:
+        file = files.find(change, source)
+        moving = [file] if file else _under(change, source)
+        if source == destination:
+            return Moved(source, destination, change.current, 0)
+        _make_way(change, destination, overwrite=operation.overwrite and file is not None)
+        pairs = [(each.path, destination + each.path.removeprefix(source)) for each in moving]
+        for each, (_, path) in zip(moving, pairs, strict=True):
+            _rename(change, each, canonical_path(path))
+        files.elect_moved(change, moving)
+        router.carry(change, pairs)
+        return Moved(source, destination, change.number, len(moving))
+
+    return move_path
+
+
+def _make_way(change: Change, destination: str, *, overwrite: bool) -> None:
+    there = files.find(change, destination)
+    if there is not None and not overwrite:
+        raise PathTaken(destination, "there is a file already; ask for overwrite to replace it")
+    if there is not None:
+        _close(change, [there])
+    files.require_free(change, destination)
+
+
+def _rename(change: Change, file: File, path: str) -> None:
+    before = file.path
+    files.rename(change, file, path)
+    if _cut_as(before) != _cut_as(path):
+        # What counts as an entry or as a row depends on the name.
+        files.cut_again(change, file)
+
+
+def _cut_as(path: str) -> tuple[bool, bool]:
+    return format.is_memory_file(path), format.is_router(path)
+
+
+def _add_entry(access: Access, operation: AddEntry) -> Step[EntryWritten]:
+    composed = entries.compose(access, operation.draft)
+    return lambda change: entries.add(change, access, composed)
+
+
+def _retire_entry(access: Access, operation: RetireEntry) -> Step[EntryRetired]:
+    return lambda change: entries.retire(change, access, operation.entry_id, operation.precondition)
