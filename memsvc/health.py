@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import cache
 
-from django.db import DatabaseError, connection
+from django.db import Error, connection
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -33,11 +33,11 @@ def healthz() -> HttpResponse:
 def readyz() -> HttpResponse:
     try:
         waiting = _pending_migrations()
-    except DatabaseError:
+    except Error:
         return _not_ready("database_unavailable", "The database does not answer.")
     if waiting:
         return _not_ready(
-            "migrations_pending", f"{waiting} migrations are not applied: run `manage.py migrate`."
+            "migrations_pending", f"Migrations that are not applied: {waiting}. Run `manage.py migrate`."
         )
     return JsonResponse({"status": "ready"})
 

@@ -1,0 +1,73 @@
+import json
+import logging
+import sys
+
+import pytest
+from django.test import Client
+
+from memsvc.logging import JsonFormatter, PlainFormatter, request_id
+
+KEY = "msk_a1B2c3D4_" + "x7Y8z9" * 7 + "w"
+
+
+def record(message: str, *arguments: object, **extra: object) -> logging.LogRecord:
+    made = logging.LogRecord("memsvc.test", logging.INFO, __file__, 1, message, arguments, None)
+    vars(made).update(extra)
+    return made
+
+
+@pytest.mark.parametrize("formatter", [PlainFormatter(), JsonFormatter()])
+def test_the_secret_part_of_a_key_is_never_logged(formatter: logging.Formatter) -> None:
+    try:
+        raise ValueError(f"bad key {KEY}")
+    except ValueError:
+        made = record("refused %s", KEY, header=f"Bearer {KEY}")
+        made.exc_info = sys.exc_info()
+
+    line = formatter.format(made)
+
+    assert KEY not in line
+    assert "msk_a1B2c3D4_…" in line
+
+
+def test_a_json_line_holds_the_request_id_and_the_extra_fields() -> None:
+    token = request_id.set("request-1")
+    try:
+        line = json.loads(JsonFormatter().format(record("hello %s", "Zoë", status=200)))
+    finally:
+        request_id.reset(token)
+
+    assert line.pop("time")
+    assert line == {
+        "level": "INFO",
+        "logger": "memsvc.test",
+        "request_id": "request-1",
+        "message": "hello Zoë",
+        "status": 200,
+    }
+
+
+def test_every_answer_names_its_request(client: Client) -> None:
+    first, second = (client.get("/healthz")["X-Request-ID"] for _ in range(2))
+
+    assert first != second
+
+
+def test_a_plain_request_id_of_the_caller_is_kept(client: Client) -> None:
+    assert client.get("/healthz", headers={"x-request-id": "trace-0123"})["X-Request-ID"] == "trace-0123"
+
+
+@pytest.mark.parametrize("given", ["short", "x" * 65, "with blank", "new\nline-here", "ümlaut-id"])
+def test_any_other_request_id_is_replaced(client: Client, given: str) -> None:
+    assert client.get("/healthz", headers={"x-request-id": given})["X-Request-ID"] != given
+
+
+def test_the_access_log_has_neither_query_string_nor_path(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "memsvc.access"):
+        client.get("/private-name/?q=private-question")
+
+    (line,) = [entry.getMessage() for entry in caplog.records if entry.name == "memsvc.access"]
+    assert line.startswith("GET /- 404 ")
+    assert "private" not in caplog.text
