@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from datetime import datetime
+from unicodedata import normalize
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -76,7 +77,7 @@ def create_key(
             prefix=text.prefix,
             digest=text.digest,
             scopes=sorted({Scope(scope).value for scope in scopes}),
-            tree=checked_text(tree, field="tree", max_bytes=MAX_TREE_NAME_BYTES),
+            tree=normalize("NFC", checked_text(tree, field="tree", max_bytes=MAX_TREE_NAME_BYTES)),
             path_prefix=canonical_folder(path_prefix),
             expires_at=expires_at,
             created_by=created_by,
