@@ -83,6 +83,7 @@ from memsvc.format.paths import (
     strict_path,
     visible_path,
 )
+from memsvc.format.recovery import for_peers, recovered_entry
 from memsvc.format.scaffold import MEMORY_DIRECTORIES, PROCEDURE_TEMPLATE, SCAFFOLD
 from memsvc.format.text import checked_text, one_line
 
@@ -137,6 +138,7 @@ __all__ = [
     "ends_with_head",
     "entry_path",
     "first_heading",
+    "for_peers",
     "in_utc",
     "index_path",
     "index_target",
@@ -152,6 +154,7 @@ __all__ = [
     "parse_row",
     "peer_readable",
     "place_for",
+    "recovered_entry",
     "render_document",
     "render_entry",
     "render_index_table",

@@ -9,9 +9,10 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from memsvc.format.errors import InvalidEntry
-from memsvc.format.fences import EntrySpan, entry_spans, unterminated_at
+from memsvc.format.fences import SEPARATOR, EntrySpan, entry_spans, unterminated_at
 from memsvc.format.frontmatter import (
     MAX_FRONTMATTER_BYTES,
+    Frontmatter,
     FrontmatterError,
     Value,
     read_frontmatter,
@@ -118,7 +119,7 @@ def read_entry(frontmatter: bytes, body: bytes) -> tuple[MemoryEntry, Mapping[st
     if len(frontmatter) > MAX_FRONTMATTER_BYTES:
         raise UnusableEntry("yaml: longer than 64 KiB")
     try:
-        meta = read_frontmatter(_text(frontmatter))
+        meta = read_frontmatter(decoded_text(frontmatter))
     except FrontmatterError as error:
         raise UnusableEntry(str(error)) from None
     entry_id = meta.text("id").strip()
@@ -127,10 +128,10 @@ def read_entry(frontmatter: bytes, body: bytes) -> tuple[MemoryEntry, Mapping[st
     category = _category(meta.text("category"))
     if category is None:
         raise UnusableEntry("unknown category")
-    created = _instant(meta.text("created"))
+    created = instant_of(meta.text("created"))
     if created is None:
         raise UnusableEntry("unusable created")
-    text = trimmed_body(_text(body))
+    text = trimmed_body(decoded_text(body))
     if "\0" in text:
         raise UnusableEntry("a NUL in the body")
     entry = MemoryEntry(
@@ -142,11 +143,30 @@ def read_entry(frontmatter: bytes, body: bytes) -> tuple[MemoryEntry, Mapping[st
         source=_unbroken(meta.text("source")) or DEFAULT_SOURCE,
         confidence=_confidence(meta.text("confidence")),
         tags=_tags(meta.values.get("tags", ""), is_null="tags" in meta.nulls),
-        supersedes=meta.text_or_none("supersedes"),
-        superseded_by=meta.text_or_none("superseded_by"),
+        supersedes=_id_or_none(meta, "supersedes"),
+        superseded_by=_id_or_none(meta, "superseded_by"),
     )
     unknown = {key: value for key, value in meta.values.items() if key not in _KNOWN_KEYS}
     return entry, MappingProxyType(unknown)
+
+
+def decoded_text(data: bytes) -> str:
+    """Return bytes of a file as text with `\\n` line ends; what is no UTF-8 becomes U+FFFD."""
+    return data.decode(errors="replace").replace("\r\n", "\n")
+
+
+def instant_of(text: str) -> datetime | None:
+    """Read an ISO 8601 date or date-time; without a zone it is UTC. None for what is neither."""
+    # People put a blank before the offset, as YAML allows.
+    joined = re.sub(r"\s+(?=[+-]\d\d)", "", text.strip())
+    try:
+        created = datetime.fromisoformat(joined)
+        if created.tzinfo is None:
+            return created.replace(tzinfo=UTC)
+        created.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return created
 
 
 def trimmed_body(text: str) -> str:
@@ -194,13 +214,13 @@ def _usable_entries(data: bytes, spans: list[EntrySpan]) -> list[MemoryEntry]:
     return entries
 
 
-def _text(data: bytes) -> str:
-    return data.decode(errors="replace").replace("\r\n", "\n")
-
-
 def _unbroken(value: str) -> str:
     """A one-line field stays as it was written, unless it was written over several lines."""
-    return one_line(value) if len(value.splitlines()) > 1 or value.endswith("\n") else value
+    return value if value.splitlines() in ([], [value]) else one_line(value)
+
+
+def _id_or_none(meta: Frontmatter, key: str) -> str | None:
+    return None if key in meta.nulls else _unbroken(meta.text(key).strip()) or None
 
 
 def _category(text: str) -> MemoryCategory | None:
@@ -215,20 +235,6 @@ def _confidence(text: str) -> Confidence:
         return Confidence(text.strip().lower())
     except ValueError:
         return Confidence.MEDIUM
-
-
-def _instant(text: str) -> datetime | None:
-    """Read an ISO 8601 date or date-time; without a zone it is UTC."""
-    # People put a blank before the offset, as YAML allows.
-    joined = re.sub(r"\s+(?=[+-]\d\d)", "", text.strip())
-    try:
-        created = datetime.fromisoformat(joined)
-        if created.tzinfo is None:
-            return created.replace(tzinfo=UTC)
-        created.astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-    return created
 
 
 def _tags(value: Value, *, is_null: bool) -> tuple[str, ...]:
@@ -298,15 +304,13 @@ def compose_entry(entry: MemoryEntry) -> str:
     stored = normal_entry(entry)
     text = _rendered(stored)
     data = text.encode()
-    # An entry ends where the next one begins, so it is read back with another one below it.
-    below = b"\n<!-- -->\n\n" if unterminated_at(data) is not None else b"\n"
-    spans = entry_spans(data + below + _NEXT_ENTRY)
-    if len(spans) != 2:
+    if _is_other_entry_in(data):
         raise _bare_fence(stored)
-    first = spans[0]
-    if first.frontmatter_end - first.frontmatter_start > MAX_FRONTMATTER_BYTES:
-        raise InvalidEntry("summary, source and tags together are too long; shorten them")
-    read_back, _ = read_entry(data[first.frontmatter_start : first.frontmatter_end], data[first.meta_end :])
+    span = entry_spans(data)[0]
+    try:
+        read_back, _ = read_entry(data[span.frontmatter_start : span.frontmatter_end], data[span.meta_end :])
+    except UnusableEntry:
+        raise InvalidEntry("summary, source and tags together are too long; shorten them") from None
     if read_back != stored:
         raise InvalidEntry("the entry would not read back as it was given; take unusual characters out")
     return text
@@ -322,7 +326,13 @@ def peer_readable(entry: MemoryEntry) -> bool:
     return True
 
 
-_NEXT_ENTRY = b"---\nid: next\n---\n"
+def _is_other_entry_in(data: bytes) -> bool:
+    """Whether a rendered entry would be cut into more than itself, now or once another entry follows it."""
+    if len(entry_spans(data)) != 1:
+        return True
+    body, _, last_line = data.rstrip(b"\n").rpartition(b"\n")
+    # Below an unterminated frontmatter this line is the mark that keeps it from swallowing the next entry.
+    return last_line == SEPARATOR and unterminated_at(body) is not None
 
 
 def _rendered(entry: MemoryEntry) -> str:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 BOM = b"\xef\xbb\xbf"
 
+# A line put between an unterminated frontmatter and the entry that it would swallow.
+SEPARATOR = b"<!-- -->"
+
 # A line ends at "\n", perhaps with "\r" before it; nothing else ends one.
 _DASHES_TO_LINE_END = re.compile(rb"---[ \t]*+(?:\r?\n|\Z)")
 _NO_FRONTMATTER = re.compile(

@@ -35,10 +35,6 @@ class Frontmatter:
         value = self.values.get(key, "")
         return value if isinstance(value, str) else ""
 
-    def text_or_none(self, key: str) -> str | None:
-        """Return a key's text without blanks around it; None where it is empty or a plain null."""
-        return None if key in self.nulls else self.text(key).strip() or None
-
 
 def read_frontmatter(text: str) -> Frontmatter:
     """Read the lines between two fences.
@@ -58,13 +54,15 @@ def _frontmatter(values: dict[str, Value], nulls: dict[str, bool]) -> Frontmatte
 
 
 # --- the usual shape ---------------------------------------------------------------------------------------------
-# Nearly every entry consists of one-line values that no YAML rule touches. Reading those directly is six times
+# Nearly every entry consists of one-line values that no YAML rule touches. Reading those directly is several times
 # faster than the YAML parser, which decides about everything else.
 
-_USUAL_TEXT = r"[A-Za-z0-9](?:[A-Za-z0-9_ ./+()'&;@%*!?=,-]|:(?=[A-Za-z0-9]))*"
-_USUAL_TAG = r"[A-Za-z0-9][A-Za-z0-9_./+-]*(?: [A-Za-z0-9_./+-]+)*"
+_USUAL_TEXT = r"[^\W_](?:[\w ./+()'&;@%*!?=,-]|:(?=[^\W_]))*"
+_USUAL_QUOTED = r"[^\"\\\x00-\x1f\x7f-\xa0\u2028\u2029\ufeff\ufffe\uffff]*"
+_USUAL_TAG = r"[^\W_][\w./+-]*(?: [\w./+-]+)*"
 _USUAL_LINE = re.compile(
-    rf"(id|created|type|category|source|confidence|summary|supersedes|superseded_by): ({_USUAL_TEXT})\n"
+    r"(id|created|type|category|source|confidence|summary|supersedes|superseded_by): "
+    rf"(?:({_USUAL_TEXT})|\"({_USUAL_QUOTED})\")\n"
     rf"|tags: \[((?:{_USUAL_TAG}(?:, {_USUAL_TAG})*)?)\]\n"
 )
 
@@ -77,12 +75,14 @@ def _read_usual(text: str) -> Frontmatter | None:
         match = _USUAL_LINE.match(text, position)
         if match is None:
             return None
-        key, value, tags = match[1], match[2], match[3]
+        key, plain, quoted, tags = match[1], match[2], match[3], match[4]
         if key is None:
             values["tags"] = list(tags.split(", ")) if tags else []
+        elif plain is None:
+            values[key], nulls[key] = quoted, False
         else:
-            values[key] = value = value.rstrip(" ")
-            nulls[key] = value in _NULLS
+            values[key] = plain = plain.rstrip(" ")
+            nulls[key] = plain in _NULLS
         position = match.end()
     return _frontmatter(values, nulls) if values else None
 
@@ -184,8 +184,11 @@ def _has_surrogate(text: str) -> bool:
 
 # --- writing -----------------------------------------------------------------------------------------------------
 
-_SURELY_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./+-]*(?: [A-Za-z0-9_./+()&;*!?=,'-]+)*")
-_SURELY_PLAIN_TAG = re.compile(_USUAL_TAG.replace("[A-Za-z0-9]", "[A-Za-z_]", 1))
+_SURELY_PLAIN = re.compile(r"[^\W\d][\w./+-]*(?: [\w./+()&;*!?=,'-]+)*")
+_SURELY_PLAIN_TAG = re.compile(r"[^\W\d][\w./+-]*(?: [\w./+-]+)*")
+# How no plain scalar begins, and what none holds inside a list. Not left to the parser, which takes seconds for some.
+_NEVER_PLAIN = re.compile(r"[\[\]{},#&*!|>'\"%@`]|[?:-](?: |\Z)|\Z")
+_NEVER_IN_A_LIST = re.compile(r"[\[\]{},]")
 _WORDS_WITH_A_MEANING = frozenset({"yes", "no", "true", "false", "on", "off", "null"})
 _TO_ESCAPE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _QUOTED_IN_SUMMARIES = ("[", "{", "*", "&", "!", "%", "@", ">", "|", "'", '"', "`")
@@ -195,29 +198,39 @@ def text_line(key: str, value: str) -> str:
     """Write `key: value`, bare where every YAML reader then reads the same text, else in double quotes."""
     if _is_surely_plain(value, _SURELY_PLAIN):
         return f"{key}: {value}"
-    return _line_that_reads_back(key, value, f"{key}: {value}", f"{key}: {_quoted(value)}")
+    quoted = f"{key}: {_quoted(value)}"
+    return (
+        quoted if _NEVER_PLAIN.match(value) else _line_that_reads_back(key, value, f"{key}: {value}", quoted)
+    )
 
 
 def summary_line(value: str) -> str:
     """Write a summary: as `text_line` does, but in quotes too where its first sign or a colon asks for them."""
+    usual = usual_summary(value)
+    if usual == value:
+        return text_line("summary", value)
+    return _line_that_reads_back("summary", value, f"summary: {usual}", f"summary: {_quoted(value)}")
+
+
+def usual_summary(value: str) -> str:
+    """Write a summary as other writers of the format do, who escape no backslashes: not every YAML reader agrees."""
     if value.startswith(_QUOTED_IN_SUMMARIES) or ": " in value:
-        usual = '"' + value.replace('"', '\\"') + '"'
-        return _line_that_reads_back("summary", value, f"summary: {usual}", f"summary: {_quoted(value)}")
-    return text_line("summary", value)
+        return '"' + value.replace('"', '\\"') + '"'
+    return value
 
 
 def tags_line(tags: tuple[str, ...]) -> str:
     """Write a list of tags on one line, quoting those that a YAML reader would read as something else."""
-    bare = f"tags: [{', '.join(tags)}]"
-    if all(_is_surely_plain(tag, _SURELY_PLAIN_TAG) for tag in tags) or _reads_as(bare, "tags", list(tags)):
-        return bare
     return f"tags: [{', '.join(_tag(tag) for tag in tags)}]"
 
 
 def _tag(tag: str) -> str:
-    if _is_surely_plain(tag, _SURELY_PLAIN_TAG) or _reads_as(f"tags: [{tag}]", "tags", [tag]):
+    if _is_surely_plain(tag, _SURELY_PLAIN_TAG):
         return tag
-    return _quoted(tag)
+    if _NEVER_PLAIN.match(tag) or _NEVER_IN_A_LIST.search(tag):
+        return _quoted(tag)
+    # Between two others, because a colon or a quote at a tag's end reaches into the next one.
+    return tag if _reads_as(f"tags: [a, {tag}, a]", "tags", ["a", tag, "a"]) else _quoted(tag)
 
 
 def _is_surely_plain(value: str, shape: re.Pattern[str]) -> bool:

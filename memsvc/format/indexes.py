@@ -225,7 +225,7 @@ def _lines(data: bytes) -> list[bytes]:
 
 def _table_rows(lines: list[bytes]) -> tuple[int, int]:
     """The numbers of the first line below the table's head and of the first line below the table."""
-    first = next((i for i in range(2, len(lines) + 1) if _ends_with_head(lines[:i][-2:])), None)
+    first = next((i for i in range(2, len(lines) + 1) if _ends_with_head(lines[i - 2 : i])), None)
     if first is None:
         return len(lines), len(lines)
     end = next(
