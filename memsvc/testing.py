@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -75,18 +76,30 @@ def fresh_tree(name: str | None = None) -> "Tree":
 def server_url() -> str:
     """The base URL of a real server on this process's database. It sees only what was committed."""
     _set_up_django()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        log = Path(tempfile.mkdtemp(prefix="memsvc-server-")) / "log"
-        server = _start_server(listener, log)
-    atexit.register(_stop_server, server, log)
-    _await_ready(url, server, log)
+    server = ExitStack()
+    url = server.enter_context(running_server())
+    atexit.register(server.close)
     return url
+
+
+@contextmanager
+def running_server() -> Iterator[str]:
+    """A real server, on the database that Django uses here, for the length of the block. Gives its base URL."""
+    with tempfile.TemporaryDirectory(prefix="memsvc-server-") as folder:
+        log = Path(folder) / "log"
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            server = _start_server(listener, log)
+        try:
+            _await_ready(url, server, log)
+            yield url
+        finally:
+            _stop_server(server)
 
 
 def _start_server(listener: socket.socket, log: Path) -> subprocess.Popen[bytes]:
     # The listening socket is handed over, so that no other process can take the port in between.
-    environment = os.environ | {"DATABASE_URL": _database_url(), "MEMSVC_BIND": f"fd://{listener.fileno()}"}
+    environment = os.environ | {"DATABASE_URL": database_url(), "MEMSVC_BIND": f"fd://{listener.fileno()}"}
     environment.pop("MEMSVC_POOL_SIZE", None)
     with log.open("wb") as output:
         return subprocess.Popen(
@@ -110,19 +123,17 @@ def _await_ready(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     raise RuntimeError(f"the server did not get ready:\n{log.read_text()}")
 
 
-def _stop_server(server: subprocess.Popen[bytes], log: Path) -> None:
+def _stop_server(server: subprocess.Popen[bytes]) -> None:
     server.terminate()
     try:
         server.wait(timeout=_STOP_SECONDS)
     except subprocess.TimeoutExpired:
         server.kill()
         server.wait()
-    log.unlink()
-    log.parent.rmdir()
 
 
-def _database_url() -> str:
-    """The database that Django uses here, for another process; under pytest-django that is the test database."""
+def database_url() -> str:
+    """DATABASE_URL for another process that works on Django's database here; under pytest-django the test database."""
     from django.db import connection
 
     parameters = connection.get_connection_params()

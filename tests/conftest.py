@@ -2,29 +2,20 @@
 
 import os
 import secrets
-import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import django
-import httpx
 import pytest
-from django.db import connection, connections
-from psycopg.conninfo import make_conninfo
+from django.db import connections
 
+from memsvc import testing
 from memsvc.embedded import Cluster, ClusterInUse, data_folder
-
-ROOT = Path(__file__).resolve().parent.parent
-START_SECONDS = 60
 
 # One cluster for all runs going on at the same time, each with a database of its own. The last one removes it.
 # DATABASE_URL, where given, is the server to make the test database on.
 cluster = Cluster(data_folder() / "test-pg")
-own_server = "DATABASE_URL" not in os.environ
+own_server = not os.environ.get("DATABASE_URL")
 
 # Settings read these once, so they come before everything that imports Django's settings.
 os.environ |= {
@@ -56,55 +47,16 @@ def django_db_modify_db_settings() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def live_url(database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def database_url(django_db_setup: None) -> str:
+    """DATABASE_URL for other processes that work on the test database."""
+    return testing.database_url()
+
+
+@pytest.fixture(scope="session")
+def live_url(django_db_setup: None) -> Iterator[str]:
     """The base URL of the real server, gunicorn, on the test database.
 
     It sees what is committed: use it with `@pytest.mark.django_db(transaction=True)`.
     """
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        log = tmp_path_factory.mktemp("server") / "log"
-        server = _start_server(listener, database_url, log)
-    try:
-        _await_ready(url, server, log)
+    with testing.running_server() as url:
         yield url
-    finally:
-        server.terminate()
-        server.wait(timeout=START_SECONDS)
-
-
-def _start_server(listener: socket.socket, database_url: str, log: Path) -> subprocess.Popen[bytes]:
-    # The listening socket is handed over, so that no other process can take the port in between.
-    environment = os.environ | {
-        "DATABASE_URL": database_url,
-        "MEMSVC_BIND": f"fd://{listener.fileno()}",
-        "MEMSVC_POOL_SIZE": "8",
-    }
-    with log.open("wb") as output:
-        return subprocess.Popen(
-            [sys.executable, "-m", "gunicorn"],
-            cwd=ROOT,
-            env=environment,
-            pass_fds=[listener.fileno()],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-        )
-
-
-def _await_ready(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and server.poll() is None:
-        with suppress(httpx.TransportError):
-            if httpx.get(f"{url}/readyz").status_code == 200:
-                return
-        time.sleep(0.1)
-    pytest.fail(f"the server did not get ready:\n{log.read_text()}")
-
-
-@pytest.fixture(scope="session")
-def database_url(django_db_setup: None) -> str:
-    """DATABASE_URL for other processes that work on the test database."""
-    parameters = connection.get_connection_params()
-    names = ("host", "port", "user", "password", "dbname")
-    return make_conninfo(**{name: parameters[name] for name in names if parameters.get(name)})
