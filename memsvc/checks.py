@@ -30,6 +30,8 @@ KNOWN_VARIABLES = frozenset(
         "LOCK_TIMEOUT",
         "LOG_FORMAT",
         "LOG_LEVEL",
+        "MAX_BODY_BYTES",
+        "MAX_IMPORT_BYTES",
         "MODEL",
         "PG_ACCOUNT",
         "PG_SPILL",

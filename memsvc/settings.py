@@ -65,6 +65,7 @@ INSTALLED_APPS = [app for app in INSTALLED_APPS if _written(app)]  # until all t
 MIDDLEWARE = [
     "memsvc.logging.RequestLogMiddleware",
     "memsvc.health.HealthMiddleware",
+    "memsvc.api.gate.UrlGateMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
@@ -105,7 +106,11 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "UNAUTHENTICATED_USER": None,
+    "URL_FORMAT_OVERRIDE": None,
 }
+# What a request may carry, and an import.
+MAX_BODY_BYTES = read(env.int, "MEMSVC_MAX_BODY_BYTES", 10 * 1024 * 1024)
+MAX_IMPORT_BYTES = read(env.int, "MEMSVC_MAX_IMPORT_BYTES", 50 * 1024 * 1024)
 
 # ── Serving ──────────────────────────────────────────────────────────────────────────────────────
 WORKERS = read(env.int, "MEMSVC_WORKERS", 2)

@@ -7,3 +7,8 @@ from django.urls import include, path
 urlpatterns = [path("admin/", admin.site.urls)]
 if find_spec("memsvc.api") and find_spec("memsvc.api.urls"):  # until the room is there
     urlpatterns.append(path("", include("memsvc.api.urls")))
+
+handler400 = "memsvc.api.problems.bad_request"
+handler403 = "memsvc.api.problems.permission_denied"
+handler404 = "memsvc.api.problems.not_found"
+handler500 = "memsvc.api.problems.server_error"

@@ -1,0 +1,182 @@
+"""What is answered: the results of the tree as JSON objects, each with all its members, always."""
+
+from base64 import b64encode
+from collections.abc import Iterable
+
+from memsvc.format import IndexRow
+from memsvc.tree.models import Tree
+from memsvc.tree.results import (
+    Deleted,
+    Edited,
+    EntryRead,
+    EntryRetired,
+    EntryWritten,
+    FileContent,
+    IndexView,
+    Listed,
+    Match,
+    Moved,
+    OperationResult,
+    Page,
+    Uploaded,
+    Written,
+)
+from tenants.authentication import Caller
+
+type Json = dict[str, object]
+
+
+def items(found: Iterable[Json], **more: object) -> Json:
+    return {"items": list(found), **more}
+
+
+def me(caller: Caller, limits: Json) -> Json:
+    tenant, key = caller.tenant, caller.key
+    return {
+        "tenant": {"id": tenant.pk, "slug": tenant.slug, "name": tenant.name},
+        "key": {"id": key.pk, "name": key.name, "prefix": key.prefix, "expires_at": key.expires_at},
+        "scopes": sorted(caller.scopes),
+        "tree": key.tree or None,
+        "path_prefix": key.path_prefix,
+        "limits": limits,
+    }
+
+
+def tree(found: Tree) -> Json:
+    return {"name": found.name, "revision": found.revision, "created_at": found.created_at}
+
+
+def listed(found: Listed) -> Json:
+    return {
+        "path": found.path,
+        "is_dir": found.is_dir,
+        "size": found.size,
+        "lines": found.lines,
+        "revision": found.revision,
+        "created_at": found.created_at,
+        "modified_at": found.modified_at,
+    }
+
+
+def window(page: Page) -> Json:
+    return {
+        "path": page.path,
+        "content": page.text if page.binary is None else base64_text(page.binary),
+        "encoding": "utf-8" if page.binary is None else "base64",
+        "total_lines": page.total_lines,
+        "start_line": page.start_line,
+        "end_line": page.end_line,
+        "next_offset": page.next_offset,
+        "no_lines_requested": page.no_lines_requested,
+        "size": page.size,
+        "created_at": page.created_at,
+        "modified_at": page.modified_at,
+        "revision": page.revision,
+    }
+
+
+def match(found: Match) -> Json:
+    return {"path": found.path, "line": found.line, "text": found.text}
+
+
+def written(result: Written) -> Json:
+    return {
+        "path": result.path,
+        "revision": result.revision,
+        "created": result.created,
+        "changed": result.changed,
+        "size": result.size,
+    }
+
+
+def edited(result: Edited) -> Json:
+    return {
+        "path": result.path,
+        "revision": result.revision,
+        "occurrences": result.occurrences,
+        "size": result.size,
+    }
+
+
+def deleted(result: Deleted) -> Json:
+    return {"path": result.path, "revision": result.revision, "files": result.files}
+
+
+def moved(result: Moved) -> Json:
+    return {
+        "source": result.source,
+        "destination": result.destination,
+        "revision": result.revision,
+        "files": result.files,
+    }
+
+
+def uploaded(result: Uploaded) -> Json:
+    return {"path": result.path, "error": result.error}
+
+
+def downloaded(path: str, found: FileContent | None, error: str | None) -> Json:
+    return {"path": path, "content": base64_text(found.data) if found else None, "error": error}
+
+
+def entry(found: EntryRead | EntryWritten) -> Json:
+    memory = found.entry
+    return {
+        "id": memory.entry_id,
+        "path": found.path,
+        "category": memory.category,
+        "kind": memory.kind,
+        "created": memory.created,
+        "source": memory.source,
+        "confidence": memory.confidence,
+        "tags": list(memory.tags),
+        "summary": memory.summary,
+        "body": memory.body,
+        "supersedes": memory.supersedes,
+        "superseded_by": memory.superseded_by,
+        "is_active": memory.is_active,
+        "expires_at": found.expires_at,
+        "revision": found.revision,
+    }
+
+
+def entry_written(result: EntryWritten) -> Json:
+    return entry(result) | {
+        "superseded": result.superseded,
+        "file_created": result.file_created,
+        "peer_readable": result.peer_readable,
+    }
+
+
+def entry_retired(result: EntryRetired) -> Json:
+    return {"id": result.entry_id, "path": result.path, "revision": result.revision}
+
+
+def index(view: IndexView) -> Json:
+    rows = [index_row(row) for row in view.rows]
+    return {"path": view.path, "exists": view.exists, "preamble": view.preamble, "rows": rows}
+
+
+def index_row(row: IndexRow) -> Json:
+    return {"path": row.path, "description": row.description, "tags": list(row.tags), "updated": row.updated}
+
+
+def operation(result: OperationResult) -> Json:
+    """What the single call would have answered."""
+    match result:
+        case Written():
+            return written(result)
+        case Edited():
+            return edited(result)
+        case Deleted():
+            return deleted(result)
+        case Moved():
+            return moved(result)
+        case EntryWritten():
+            return entry_written(result)
+        case EntryRetired():
+            return entry_retired(result)
+
+
+def base64_text(data: bytes) -> str:
+    return b64encode(data).decode("ascii")

@@ -1,0 +1,153 @@
+from collections.abc import Callable
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memsvc.api import answers
+from memsvc.api.entries import draft_of
+from memsvc.api.fields import FlagField, NewPathField, PathField, TextField
+from memsvc.api.preconditions import entity_tag
+from memsvc.api.serializers import BatchInput, EntryFields, FileContent, Input, content_field
+from memsvc.api.views import TreeView
+from memsvc.format import FormatError
+from memsvc.tree import operations, services
+from memsvc.tree.drafts import Precondition
+from memsvc.tree.errors import BatchFailed, TooLarge
+from memsvc.tree.operations import Operation
+from tenants.scopes import Scope
+
+type Data = dict[str, Any]
+
+
+class OperationInput(Input):
+    """What all operations have; an operation has no message of its own."""
+
+    op = TextField()
+    if_match = TextField(default=None)
+
+
+class WriteInput(OperationInput, FileContent):
+    path = NewPathField()
+    create_only = FlagField(default=False)
+
+
+class EditInput(OperationInput):
+    path = PathField()
+    old_string = content_field()
+    new_string = content_field()
+    replace_all = FlagField(default=False)
+
+
+class AppendInput(OperationInput):
+    path = NewPathField()
+    text = content_field()
+
+
+class DeleteInput(OperationInput):
+    path = PathField()
+    recursive = FlagField(default=False)
+
+
+class MoveInput(Input):
+    op = TextField()
+    source = PathField()  # type: ignore[assignment]  # a field of the request, not the option
+    destination = NewPathField()
+    overwrite = FlagField(default=False)
+
+
+class AddEntryInput(EntryFields):
+    op = TextField()
+
+
+class RetireEntryInput(OperationInput):
+    id = TextField()
+
+
+def precondition_in(data: Data) -> Precondition | None:
+    if_match, create_only = data["if_match"], data.get("create_only", False)
+    if if_match is None and not create_only:
+        return None
+    return Precondition(
+        if_match=None if if_match is None else entity_tag(if_match), if_none_match_any=create_only
+    )
+
+
+def write(data: Data) -> Operation:
+    return operations.WriteFile(data["path"], data["content"], precondition_in(data))
+
+
+def edit(data: Data) -> Operation:
+    return operations.EditFile(
+        data["path"], data["old_string"], data["new_string"], data["replace_all"], precondition_in(data)
+    )
+
+
+def append(data: Data) -> Operation:
+    return operations.AppendFile(data["path"], data["text"], precondition_in(data))
+
+
+def delete(data: Data) -> Operation:
+    return operations.DeletePath(data["path"], data["recursive"], precondition_in(data))
+
+
+def move(data: Data) -> Operation:
+    return operations.MovePath(data["source"], data["destination"], data["overwrite"])
+
+
+def add_entry(data: Data) -> Operation:
+    return operations.AddEntry(draft_of(data))
+
+
+def retire_entry(data: Data) -> Operation:
+    return operations.RetireEntry(data["id"], precondition_in(data))
+
+
+OPERATIONS: dict[str, tuple[type[Input], Callable[[Data], Operation]]] = {
+    "write": (WriteInput, write),
+    "edit": (EditInput, edit),
+    "append": (AppendInput, append),
+    "delete": (DeleteInput, delete),
+    "move": (MoveInput, move),
+    "add_entry": (AddEntryInput, add_entry),
+    "retire_entry": (RetireEntryInput, retire_entry),
+}
+
+
+class BatchView(TreeView):
+    """Many changes as one revision, all of them or none; an error names the operation by its place, from 0."""
+
+    scopes = {"POST": Scope.WRITE}
+
+    def post(self, request: Request, tree: str) -> Response:
+        data = self.body(BatchInput)
+        wanted = data["operations"]
+        if len(wanted) > services.MAX_BATCH:
+            raise TooLarge(
+                f"a batch may hold {services.MAX_BATCH} operations, not {len(wanted)}; send several"
+            )
+        steps = [operation_at(index, given) for index, given in enumerate(wanted)]
+        result = services.batch(self.access, steps, message=data["message"])
+        results = [answers.operation(one) for one in result.results]
+        return Response({"revision": result.revision, "results": results})
+
+
+def operation_at(index: int, given: Data) -> Operation:
+    try:
+        return operation_of(given)
+    except FormatError as error:
+        raise BatchFailed(index, error) from error
+    except serializers.ValidationError as error:
+        raise serializers.ValidationError({f"operations[{index}]": error.detail}) from error
+
+
+def operation_of(given: Data) -> Operation:
+    known = OPERATIONS.get(str(given.get("op")))
+    if known is None:
+        message = f"This must be one of: {', '.join(OPERATIONS)}."
+        raise serializers.ValidationError({"op": [message]}, code="invalid_choice")
+    shape, build = known
+    checked = shape(data=given)
+    checked.is_valid(raise_exception=True)
+    return build(checked.validated_data)

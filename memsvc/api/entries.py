@@ -1,0 +1,123 @@
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memsvc.api import answers
+from memsvc.api.files import not_modified
+from memsvc.api.preconditions import is_known, precondition_of
+from memsvc.api.serializers import (
+    EntriesQuery,
+    EntryInput,
+    EpisodesQuery,
+    IndexQuery,
+    RevisionQuery,
+    Status,
+    SuccessorInput,
+)
+from memsvc.api.views import TreeView, with_etag
+from memsvc.format import MemoryEntry
+from memsvc.tree import reads, services
+from memsvc.tree.drafts import EntryDraft
+from tenants.scopes import Scope
+
+ACTIVE = {Status.ACTIVE: True, Status.SUPERSEDED: False, Status.ALL: None}
+
+
+class EntriesView(TreeView):
+    scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
+    queries = {"GET": EntriesQuery}
+
+    def get(self, request: Request, tree: str) -> Response:
+        params = self.params
+        wanted = reads.EntryFilter(
+            kind=params["kind"],
+            category=params["category"],
+            tags=tuple(params["tag"]),
+            source=params["source"],
+            confidence=params["confidence"],
+            since=params["since"],
+            until=params["until"],
+            path_prefix=params["path_prefix"],
+            active=ACTIVE[params["status"]],
+        )
+        page = reads.list_entries(
+            self.access, wanted, cursor=params["cursor"], limit=params["limit"], revision=params["revision"]
+        )
+        return Response(answers.items(map(answers.entry, page.items), next=page.next))
+
+    def post(self, request: Request, tree: str) -> Response:
+        data = self.body(EntryInput)
+        result = services.add_entry(self.access, draft_of(data), message=data["message"])
+        return Response(answers.entry_written(result), status=201)
+
+
+class EntryView(TreeView):
+    scopes = {"GET": Scope.READ, "DELETE": Scope.WRITE}
+    queries = {"GET": RevisionQuery}
+
+    def get(self, request: Request, tree: str, entry_id: str) -> HttpResponse:
+        found = reads.get_entry(self.access, entry_id, revision=self.params["revision"])
+        if is_known(request, found.etag):
+            return not_modified(found.etag)
+        return with_etag(answers.entry(found), found.etag)
+
+    def delete(self, request: Request, tree: str, entry_id: str) -> Response:
+        result = services.retire_entry(self.access, entry_id, precondition=precondition_of(request))
+        return Response(answers.entry_retired(result))
+
+
+class SupersedeView(TreeView):
+    """Put an entry in the place of another, which keeps its text and names its successor."""
+
+    scopes = {"POST": Scope.WRITE}
+
+    def post(self, request: Request, tree: str, entry_id: str) -> Response:
+        data = self.body(SuccessorInput)
+        old = reads.get_entry(self.access, entry_id).entry
+        result = services.add_entry(self.access, successor_of(old, data), message=data["message"])
+        return Response(answers.entry_written(result), status=201)
+
+
+class EpisodesView(TreeView):
+    """The newest episodes, oldest first."""
+
+    scopes = {"GET": Scope.READ}
+    queries = {"GET": EpisodesQuery}
+
+    def get(self, request: Request, tree: str) -> Response:
+        found = reads.recent_episodes(self.access, since=self.params["since"], limit=self.params["limit"])
+        return Response(answers.items(map(answers.entry, found)))
+
+
+class IndexView(TreeView):
+    scopes = {"GET": Scope.READ}
+    queries = {"GET": IndexQuery}
+
+    def get(self, request: Request, tree: str) -> Response:
+        view = reads.read_index(self.access, self.params["kind"], revision=self.params["revision"])
+        return Response(answers.index(view))
+
+
+def draft_of(data: dict[str, Any]) -> EntryDraft:
+    return EntryDraft(
+        category=data["category"],
+        body=data["body"],
+        summary=data["summary"],
+        tags=tuple(data["tags"]),
+        source=data["source"],
+        confidence=data["confidence"],
+        title=data["title"],
+        when=data["when"],
+        supersedes=data["supersedes"],
+        expires_at=data["expires_at"],
+    )
+
+
+def successor_of(old: MemoryEntry, data: dict[str, Any]) -> EntryDraft:
+    """What the request leaves out of category, summary and tags is that of the old entry."""
+    kept = {"category": old.category, "summary": old.summary, "tags": old.tags}
+    given = {name: value for name, value in data.items() if value is not None}
+    blank = dict.fromkeys(("title", "when", "expires_at"))
+    return draft_of({**blank, **kept, **given, "supersedes": old.entry_id})

@@ -1,0 +1,162 @@
+"""Fields of requests. Text passes the gate of `memsvc.format`; nothing is taken for what it isn't.
+
+A number may come as text, because query parameters do. A FormatError (`invalid_text`, `invalid_path` …) goes up as
+it is: its code is part of the interface.
+"""
+
+import binascii
+from base64 import b64decode
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from rest_framework import serializers
+
+from memsvc.format import checked_text, spelt_path, visible_path
+
+MAX_LINE_BYTES = 4096
+MAX_TAG_BYTES = 256
+MAX_TAGS = 100
+# Both ends of Postgres' bigint.
+MAX_NUMBER = 2**63 - 1
+MIN_NUMBER = -(2**63)
+
+
+class TextField(serializers.Field[str, Any, str, Any]):
+    """Text that can be stored: no lone surrogate, no NUL unless it is content, no more than `max_bytes`."""
+
+    def __init__(self, *, max_bytes: int = MAX_LINE_BYTES, nul_allowed: bool = False, **options: Any) -> None:
+        super().__init__(**options)
+        self._max_bytes = max_bytes
+        self._nul_allowed = nul_allowed
+
+    def to_internal_value(self, data: Any) -> str:
+        return checked_text(
+            require_text(data),
+            field=self.field_name or "item",
+            max_bytes=self._max_bytes,
+            nul_allowed=self._nul_allowed,
+        )
+
+
+class NewPathField(serializers.Field[str, Any, str, Any]):
+    """The path under which a file will be: canonical, and showing what it is."""
+
+    def to_internal_value(self, data: Any) -> str:
+        return visible_path(require_text(data))
+
+
+class PathField(serializers.Field[str, Any, str, Any]):
+    """The path of a file that may be there already, whichever door let it in."""
+
+    def to_internal_value(self, data: Any) -> str:
+        return spelt_path(require_text(data))
+
+
+class FolderField(serializers.Field[str, Any, str, Any]):
+    """The path of a folder, with or without a slash at its end; "" and "/" are the root."""
+
+    def to_internal_value(self, data: Any) -> str:
+        text = require_text(data)
+        return "/" if text in ("", "/") else spelt_path(text.removesuffix("/"))
+
+
+class BytesField(serializers.Field[bytes, Any, str, Any]):
+    """Bytes in base64 (RFC 4648, with padding)."""
+
+    def to_internal_value(self, data: Any) -> bytes:
+        try:
+            return b64decode(require_text(data), validate=True)
+        except (binascii.Error, ValueError):
+            raise serializers.ValidationError("This is not base64.", code="invalid") from None
+
+
+class NumberField(serializers.Field[int, Any, int, Any]):
+    """A whole number from `minimum` to `maximum`."""
+
+    def __init__(self, *, minimum: int = MIN_NUMBER, maximum: int = MAX_NUMBER, **options: Any) -> None:
+        super().__init__(**options)
+        self._minimum = minimum
+        self._maximum = maximum
+
+    def to_internal_value(self, data: Any) -> int:
+        number = _whole_number(data)
+        if not self._minimum <= number <= self._maximum:
+            raise serializers.ValidationError(
+                f"This must be from {self._minimum} to {self._maximum}.", code="out_of_range"
+            )
+        return number
+
+
+class LimitField(serializers.Field[int, Any, int, Any]):
+    """How many items an answer may have: at least 1; more than `maximum` is taken for `maximum`."""
+
+    def __init__(self, *, default: int, maximum: int) -> None:
+        super().__init__(default=default)
+        self._maximum = maximum
+
+    def to_internal_value(self, data: Any) -> int:
+        number = _whole_number(data)
+        if number < 1:
+            raise serializers.ValidationError("This must be at least 1.", code="out_of_range")
+        return min(number, self._maximum)
+
+
+class FlagField(serializers.Field[bool, Any, bool, Any]):
+    """true or false."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if isinstance(data, bool):
+            return data
+        if data in ("true", "false"):
+            return bool(data == "true")
+        raise serializers.ValidationError("This must be true or false.", code="invalid")
+
+
+class EnumField[Choice: StrEnum](serializers.Field[Choice, Any, str, Any]):
+    """One of the values of `choices`."""
+
+    def __init__(self, choices: type[Choice], **options: Any) -> None:
+        super().__init__(**options)
+        self._choices = choices
+
+    def to_internal_value(self, data: Any) -> Choice:
+        try:
+            return self._choices(data)
+        except ValueError:
+            known = ", ".join(choice.value for choice in self._choices)
+            raise serializers.ValidationError(
+                f"This must be one of: {known}.", code="invalid_choice"
+            ) from None
+
+
+class InstantField(serializers.DateTimeField):
+    """A moment in ISO 8601; without an offset it is in UTC."""
+
+    def to_internal_value(self, value: Any) -> datetime:
+        return super().to_internal_value(require_text(value))
+
+
+class TagsField(serializers.ListField):
+    """A list of tags."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(child=TextField(max_bytes=MAX_TAG_BYTES), max_length=MAX_TAGS, **options)
+
+
+def require_text(data: Any) -> str:
+    if not isinstance(data, str):
+        raise serializers.ValidationError("This must be text.", code="invalid")
+    return data
+
+
+def _whole_number(data: Any) -> int:
+    if isinstance(data, int) and not isinstance(data, bool):
+        return data
+    try:
+        # More digits than any bigint has are refused before they are counted.
+        if isinstance(data, str) and len(data) <= 20 and data.isascii():
+            return int(data)
+    except ValueError:
+        pass
+    raise serializers.ValidationError("This must be a whole number.", code="invalid")

@@ -1,0 +1,24 @@
+from django.conf import settings
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memsvc.api import answers
+from memsvc.api.views import TenantView
+from memsvc.tree.files import MAX_FILE_BYTES
+from memsvc.tree.services import MAX_BATCH
+from tenants.scopes import Scope
+
+
+class MeView(TenantView):
+    """Whose key this is, what it may do and how much it may send."""
+
+    scopes = {"GET": Scope.READ}
+
+    def get(self, request: Request) -> Response:
+        limits: answers.Json = {
+            "max_body_bytes": settings.MAX_BODY_BYTES,
+            "max_import_bytes": settings.MAX_IMPORT_BYTES,
+            "max_file_bytes": MAX_FILE_BYTES,
+            "max_batch": MAX_BATCH,
+        }
+        return Response(answers.me(self.caller, limits))

@@ -1,0 +1,303 @@
+"""What requests may hold: one class for each body and each query string; what is answered is in `answers`.
+
+A name that is not known is refused, so that a typo is an error and not silence.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+from django.conf import settings
+from rest_framework import serializers
+
+from memsvc.api.fields import (
+    MAX_NUMBER,
+    BytesField,
+    EnumField,
+    FlagField,
+    FolderField,
+    InstantField,
+    LimitField,
+    NewPathField,
+    NumberField,
+    PathField,
+    TagsField,
+    TextField,
+)
+from memsvc.format import Confidence, MemoryCategory, MemoryKind, checked_text
+
+MAX_MESSAGE_BYTES = 1000
+MAX_PATTERN_BYTES = 4096
+MAX_ITEMS = 1000
+
+
+class Encoding(StrEnum):
+    UTF8 = "utf-8"
+    BASE64 = "base64"
+
+
+class Status(StrEnum):
+    ACTIVE = "active"
+    SUPERSEDED = "superseded"
+    ALL = "all"
+
+
+class SearchMode(StrEnum):
+    WORDS = "words"
+    PHRASE = "phrase"
+
+
+class Input(serializers.Serializer[Any]):
+    """A JSON object. Optional fields that are absent or null have their default."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, Mapping):
+            raise serializers.ValidationError("This must be an object.", code="invalid")
+        unknown = [name for name in data if name not in self.fields]
+        if unknown:
+            message = f"There is no such field; known are: {', '.join(self.fields) or 'none'}."
+            raise serializers.ValidationError(
+                {name[:100]: serializers.ErrorDetail(message, code="unknown_field") for name in unknown[:10]}
+            )
+        given = {name: value for name, value in data.items() if value is not None}
+        return dict(super().to_internal_value(given))
+
+
+class Query(Input):
+    """The parameters of a URL. Those that are lists may be repeated, others not."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        return super().to_internal_value({name: self._value(name, values) for name, values in data.lists()})
+
+    def _value(self, name: str, values: list[str]) -> list[str] | str:
+        if isinstance(self.fields.get(name), serializers.ListField):
+            return values
+        if len(values) > 1:
+            raise serializers.ValidationError({name[:100]: ["This may be given once."]}, code="repeated")
+        return values[0]
+
+
+class NoQuery(Query):
+    """An endpoint without parameters."""
+
+
+class Nothing(Input):
+    """A call whose body holds nothing."""
+
+
+def revision_field() -> NumberField:
+    """Which revision to read; now when it is absent."""
+    return NumberField(minimum=0, maximum=MAX_NUMBER, default=None)
+
+
+def message_field() -> TextField:
+    """Why it was done, for the history."""
+    return TextField(max_bytes=MAX_MESSAGE_BYTES, default="")
+
+
+def content_field(**options: Any) -> TextField:
+    return TextField(max_bytes=settings.MAX_BODY_BYTES, nul_allowed=True, **options)
+
+
+class RevisionQuery(Query):
+    revision = revision_field()
+
+
+# Files
+
+
+class FilesQuery(Query):
+    prefix = FolderField(default="/")
+    depth = NumberField(minimum=1, maximum=1, default=None)
+    limit = LimitField(default=1000, maximum=1000)
+    cursor = TextField(default=None)
+    revision = revision_field()
+
+
+class FileQuery(Query):
+    offset = NumberField(default=0)
+    limit = NumberField(default=2000)
+    revision = revision_field()
+
+
+class DeleteQuery(Query):
+    recursive = FlagField(default=False)
+
+
+class FileContent(Input):
+    """The content of a file, as text or as base64."""
+
+    content = content_field()
+    encoding = EnumField(Encoding, default=Encoding.UTF8)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["encoding"] is Encoding.BASE64:
+            attrs["content"] = BytesField().run_validation(attrs["content"])
+        return attrs
+
+
+class FileContentInput(FileContent):
+    message = message_field()
+
+
+class PatchInput(Input):
+    """Either a replacement or an addition."""
+
+    old_string = content_field(default=None)
+    new_string = content_field(default=None)
+    replace_all = FlagField(default=False)
+    append = content_field(default=None)
+    message = message_field()
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        replaces = attrs["old_string"] is not None and attrs["new_string"] is not None
+        half = attrs["old_string"] is not None or attrs["new_string"] is not None
+        appends = attrs["append"] is not None
+        if replaces and not appends:
+            return attrs
+        if appends and not half and not attrs["replace_all"]:
+            return attrs
+        raise serializers.ValidationError(
+            {"": ["Give either old_string and new_string, or append."]}, code="required"
+        )
+
+
+class GrepInput(Input):
+    pattern = TextField(max_bytes=MAX_PATTERN_BYTES, nul_allowed=True)
+    path = FolderField(default="/")
+    glob = TextField(max_bytes=MAX_PATTERN_BYTES, nul_allowed=True, default=None)
+    max_count = NumberField(minimum=1, default=None)
+    revision = revision_field()
+
+
+class GlobInput(Input):
+    pattern = TextField(max_bytes=MAX_PATTERN_BYTES, nul_allowed=True)
+    path = FolderField(default="/")
+    revision = revision_field()
+
+
+class MoveInput(Input):
+    source = PathField()  # type: ignore[assignment]  # a field of the request, not the option
+    destination = NewPathField()
+    overwrite = FlagField(default=False)
+    message = message_field()
+
+
+class AnyPathField(TextField):
+    """A path that may be wrong: it gets its verdict among the others."""
+
+    def __init__(self) -> None:
+        super().__init__(max_bytes=8192, nul_allowed=True)
+
+
+class UploadedFileInput(Input):
+    path = AnyPathField()
+    content = BytesField()
+
+
+class UploadInput(Input):
+    files: serializers.ListSerializer[Any] = serializers.ListSerializer(
+        child=UploadedFileInput(), max_length=MAX_ITEMS
+    )
+
+
+class DownloadInput(Input):
+    paths = serializers.ListField(child=AnyPathField(), max_length=MAX_ITEMS)
+
+
+# Entries
+
+
+class EntriesQuery(Query):
+    kind = EnumField(MemoryKind, default=None)
+    category = EnumField(MemoryCategory, default=None)
+    tag = TagsField(default=())
+    source = TextField(default=None)  # type: ignore[assignment]  # a field of the request, not the option
+    confidence = EnumField(Confidence, default=None)
+    status = EnumField(Status, default=Status.ACTIVE)
+    since = InstantField(default=None)
+    until = InstantField(default=None)
+    path_prefix = FolderField(default=None)
+    limit = LimitField(default=100, maximum=1000)
+    cursor = TextField(default=None)
+    revision = revision_field()
+
+
+class SearchInput(Input):
+    query = TextField(max_bytes=MAX_PATTERN_BYTES, default="")
+    mode = EnumField(SearchMode, default=SearchMode.WORDS)
+    kind = EnumField(MemoryKind, default=None)
+    category = EnumField(MemoryCategory, default=None)
+    tags = TagsField(default=())
+    source = TextField(default=None)  # type: ignore[assignment]  # a field of the request, not the option
+    since = InstantField(default=None)
+    until = InstantField(default=None)
+    include_superseded = FlagField(default=False)
+    limit = LimitField(default=20, maximum=1000)
+    cursor = TextField(default=None)
+
+
+class EntryFields(Input):
+    """An entry to be stored. What the service owns (id, author, status) can't be set."""
+
+    category = EnumField(MemoryCategory)
+    body = content_field()
+    summary = TextField(default="")
+    tags = TagsField(default=())
+    source = TextField(default="agent")  # type: ignore[assignment]  # a field of the request, not the option
+    confidence = EnumField(Confidence, default=Confidence.MEDIUM)
+    title = TextField(default=None)
+    when = InstantField(default=None)
+    supersedes = TextField(default=None)
+    expires_at = InstantField(default=None)
+
+
+class EntryInput(EntryFields):
+    message = message_field()
+
+
+class SuccessorInput(Input):
+    """An entry in the place of another: what is absent of category, summary and tags is kept."""
+
+    category = EnumField(MemoryCategory, default=None)
+    body = content_field()
+    summary = TextField(default=None)
+    tags = TagsField(default=None)
+    source = TextField(default="agent")  # type: ignore[assignment]  # a field of the request, not the option
+    confidence = EnumField(Confidence, default=Confidence.MEDIUM)
+    title = TextField(default=None)
+    when = InstantField(default=None)
+    expires_at = InstantField(default=None)
+    message = message_field()
+
+
+class EpisodesQuery(Query):
+    since = InstantField(default=None)
+    limit = LimitField(default=100, maximum=1000)
+
+
+class IndexQuery(Query):
+    kind = EnumField(MemoryKind, default=None)
+    revision = revision_field()
+
+
+# Trees and all of them
+
+
+class TreeInput(Input):
+    name = TextField(max_bytes=255)
+
+    def validate_name(self, name: str) -> str:
+        checked_text(name, field="name", max_bytes=255)
+        if not name.strip() or "/" in name:
+            raise serializers.ValidationError("A tree needs a name, and one without '/'.", code="invalid")
+        return name
+
+
+class ImportQuery(Query):
+    dry_run = FlagField(default=False)
+
+
+class BatchInput(Input):
+    operations = serializers.ListField(child=serializers.DictField(), min_length=1)
+    message = message_field()

@@ -1,0 +1,72 @@
+from tempfile import TemporaryFile
+from typing import IO, Any, cast
+
+from django.conf import settings
+from django.http import StreamingHttpResponse
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memsvc.api.parsers import copy_body, require_plain_body
+from memsvc.api.problems import InvalidRequest
+from memsvc.api.serializers import ImportQuery, RevisionQuery
+from memsvc.api.views import TreeView
+from memsvc.transfer.exports import export_zip
+from memsvc.transfer.imports import import_zip
+from tenants.scopes import Scope
+
+ZIP_MEDIA_TYPE = "application/zip"
+
+
+class OneKind(BaseContentNegotiation):
+    """For an answer of which there is one kind only, whatever `Accept` says."""
+
+    def select_parser(self, request: Request, parsers: Any) -> BaseParser:
+        return parsers[0]  # type: ignore[no-any-return]  # untyped in the stubs
+
+    def select_renderer(self, request: Request, renderers: Any, format_suffix: str | None = None) -> Any:
+        return renderers[0], renderers[0].media_type
+
+
+class ExportView(TreeView):
+    """The tree as a zip archive, streamed; one revision always gives the same bytes."""
+
+    scopes = {"GET": Scope.EXPORT}
+    queries = {"GET": RevisionQuery}
+    content_negotiation_class = OneKind
+
+    def get(self, request: Request, tree: str) -> StreamingHttpResponse:
+        pieces = export_zip(self.access, self.params["revision"])
+        return StreamingHttpResponse(
+            pieces,
+            content_type=ZIP_MEDIA_TYPE,
+            headers={"Content-Disposition": 'attachment; filename="export.zip"'},
+        )
+
+
+class ZipParser(BaseParser):
+    """Leaves the archive unread: the view copies it to a file, which can be read in any order."""
+
+    media_type = ZIP_MEDIA_TYPE
+
+    def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
+        return stream
+
+
+class ImportsView(TreeView):
+    """Bring a zip archive into the tree: all of it, as one revision, or nothing."""
+
+    scopes = {"POST": Scope.WRITE}
+    queries = {"POST": ImportQuery}
+    parser_classes = (ZipParser,)
+
+    def post(self, request: Request, tree: str) -> Response:
+        access = self.access
+        require_plain_body(request.META, settings.MAX_IMPORT_BYTES)
+        if not request.data:
+            raise InvalidRequest("Send a zip archive as the body.")
+        with TemporaryFile() as archive:
+            copy_body(cast(IO[bytes], request.data), archive, request.META, settings.MAX_IMPORT_BYTES)
+            report = import_zip(access, archive, dry_run=self.params["dry_run"])
+        return Response(report.as_json())

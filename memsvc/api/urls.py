@@ -1,0 +1,49 @@
+"""The routes of the API. A path below `files/` is the absolute path of a file without its first slash."""
+
+from django.urls import path, register_converter
+
+from memsvc.api.batch import BatchView
+from memsvc.api.entries import EntriesView, EntryView, EpisodesView, IndexView, SupersedeView
+from memsvc.api.files import DownloadView, FilesView, FileView, GlobView, GrepView, MoveView, UploadView
+from memsvc.api.me import MeView
+from memsvc.api.search import SearchView
+from memsvc.api.transfer import ExportView, ImportsView
+from memsvc.api.trees import ScaffoldView, TreeDetailView, TreesView
+
+
+class AnyText:
+    """The rest of a URL, line breaks included: whether it is the path of a file is for the view to say."""
+
+    regex = "(?s:.+)"
+
+    def to_python(self, value: str) -> str:
+        return value
+
+    def to_url(self, value: str) -> str:
+        return value
+
+
+register_converter(AnyText, "anytext")
+
+urlpatterns = [
+    path("v1/me", MeView.as_view()),
+    path("v1/trees", TreesView.as_view()),
+    path("v1/trees/<str:tree>:scaffold", ScaffoldView.as_view()),
+    path("v1/trees/<str:tree>", TreeDetailView.as_view()),
+    path("v1/trees/<str:tree>/files", FilesView.as_view()),
+    path("v1/trees/<str:tree>/files/<anytext:path>", FileView.as_view()),
+    path("v1/trees/<str:tree>/files:grep", GrepView.as_view()),
+    path("v1/trees/<str:tree>/files:glob", GlobView.as_view()),
+    path("v1/trees/<str:tree>/files:move", MoveView.as_view()),
+    path("v1/trees/<str:tree>/files:upload", UploadView.as_view()),
+    path("v1/trees/<str:tree>/files:download", DownloadView.as_view()),
+    path("v1/trees/<str:tree>/entries", EntriesView.as_view()),
+    path("v1/trees/<str:tree>/entries/<str:entry_id>:supersede", SupersedeView.as_view()),
+    path("v1/trees/<str:tree>/entries/<str:entry_id>", EntryView.as_view()),
+    path("v1/trees/<str:tree>/search", SearchView.as_view()),
+    path("v1/trees/<str:tree>/episodes", EpisodesView.as_view()),
+    path("v1/trees/<str:tree>/index", IndexView.as_view()),
+    path("v1/trees/<str:tree>/batch", BatchView.as_view()),
+    path("v1/trees/<str:tree>/export.zip", ExportView.as_view()),
+    path("v1/trees/<str:tree>/imports", ImportsView.as_view()),
+]

@@ -1,0 +1,116 @@
+"""What all views share: who asks, what they may do, and what they sent."""
+
+import unicodedata
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, cast
+
+from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer, JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from memsvc.api import problems
+from memsvc.api.parsers import StrictJSONParser
+from memsvc.api.preconditions import quoted
+from memsvc.api.serializers import Input, NoQuery, Query
+from memsvc.tree.access import Access
+from memsvc.tree.errors import TreeNotFound
+from memsvc.tree.trees import tree_of
+from tenants.authentication import Caller, KeyAuthentication
+from tenants.models import ApiKey
+from tenants.scopes import Scope
+
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+class TenantView(APIView):
+    """A view that only a tenant's key opens.
+
+    `scopes` names for each method the scope that a key needs; a view that leaves one out can't be made, so an
+    endpoint that nobody thought about does not start. `queries` names what a method takes in its URL; nothing
+    where it has no entry.
+    """
+
+    scopes: ClassVar[Mapping[str, Scope]] = {}
+    queries: ClassVar[Mapping[str, type[Query]]] = {}
+
+    authentication_classes = (KeyAuthentication,)
+    permission_classes = ()
+    parser_classes: Sequence[type[BaseParser]] = (StrictJSONParser,)
+    renderer_classes: Sequence[type[BaseRenderer]] = (JSONRenderer,)
+    http_method_names = (*METHODS, "head")
+
+    params: dict[str, Any]
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        methods = {method.upper() for method in METHODS if hasattr(cls, method)}
+        if methods != set(cls.scopes):
+            raise TypeError(
+                f"{cls.__name__} handles {sorted(methods)}, but declares scopes for {sorted(cls.scopes)}"
+            )
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        method = self._method()
+        self._require(method)
+        query = self.queries.get(method, NoQuery)(data=request.query_params)
+        query.is_valid(raise_exception=True)
+        self.params = query.validated_data
+
+    def _method(self) -> str:
+        method = self.request.method or ""
+        return "GET" if method == "HEAD" else method
+
+    def _require(self, method: str) -> None:
+        scope = self.scopes.get(method)
+        if scope is None:
+            raise MethodNotAllowed(method)
+        if scope not in self.caller.scopes:
+            raise problems.MissingScope(f"This needs a key with the scope '{scope}'.")
+
+    @property
+    def caller(self) -> Caller:
+        return cast(Caller, self.request.auth)
+
+    def body(self, shape: type[Input]) -> dict[str, Any]:
+        """The checked fields of the JSON body."""
+        given = shape(data=self.request.data)
+        given.is_valid(raise_exception=True)
+        return cast(dict[str, Any], given.validated_data)
+
+    def get_exception_handler(self) -> Any:
+        return problems.handle
+
+    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+        response = super().finalize_response(request, response, *args, **kwargs)
+        # A cache may keep an answer for the one who asked, if it asks each time whether it still holds.
+        response.headers.setdefault("Cache-Control", "private, no-cache")
+        return response
+
+
+class TreeView(TenantView):
+    """A view of one tree: the one that the URL names, as far as the key opens it."""
+
+    @cached_property
+    def access(self) -> Access:
+        key, name = self.caller.key, unicodedata.normalize("NFC", self.kwargs["tree"])
+        if not opens(key, name):
+            raise TreeNotFound(name)
+        return Access(
+            tree=tree_of(self.caller.tenant, name),
+            actor=self.caller.actor,
+            prefix=key.path_prefix,
+            writable=Scope.WRITE in self.caller.scopes,
+        )
+
+
+def opens(key: ApiKey, tree: str) -> bool:
+    return key.tree in ("", tree)
+
+
+def with_etag(answer: Mapping[str, object], etag: str, status: int = 200) -> Response:
+    return Response(answer, status=status, headers={"ETag": quoted(etag)})
