@@ -1,0 +1,70 @@
+"""What can be said about the image and the compose file without a container engine."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from memsvc.checks import KNOWN_VARIABLES
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="module")
+def compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def dockerfile() -> str:
+    return (ROOT / "Dockerfile").read_text()
+
+
+def test_every_variable_that_the_image_and_compose_set_is_read_by_the_service(
+    compose: dict[str, Any], dockerfile: str
+) -> None:
+    named = set(re.findall(r"MEMSVC_[A-Z_]+(?==)", dockerfile))
+    for service in ("web", "migrate"):
+        named |= {name for name in compose["services"][service]["environment"] if name.startswith("MEMSVC_")}
+
+    assert named
+    assert named <= KNOWN_VARIABLES
+
+
+def test_every_file_that_the_service_needs_reaches_the_image(dockerfile: str) -> None:
+    let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+
+    assert {name for name in let_in if not (ROOT / name).exists()} == set()
+    assert {"manage.py", "gunicorn.conf.py", "memsvc", "tenants", "migrations"} <= let_in
+    for line in re.findall(r"^COPY ([^-\n]+) \./$", dockerfile, re.MULTILINE):
+        assert set(line.split()) <= let_in
+
+
+def test_the_image_runs_without_rights_and_tells_its_health(dockerfile: str) -> None:
+    final = dockerfile.split("\nFROM ")[-1]
+
+    assert "\nUSER memsvc\n" in final
+    assert "/healthz" in final[final.index("HEALTHCHECK") :]
+    assert final.index("USER memsvc") < final.index("CMD")
+
+
+def test_the_image_has_the_python_of_the_project_and_the_uv_of_the_makefile(dockerfile: str) -> None:
+    python = (ROOT / ".python-version").read_text().strip()
+    uv = re.search(r"^UV_VERSION := (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert uv is not None
+
+    assert re.findall(r"^FROM python:([\d.]+)", dockerfile, re.MULTILINE) == [python, python]
+    assert f"uv=={uv[1]}\n" in dockerfile
+
+
+def test_the_service_starts_after_its_migrations_with_no_secret_in_the_file(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+
+    assert services["web"]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
+    assert services["migrate"]["depends_on"]["database"] == {"condition": "service_healthy"}
+    assert "ports" not in services["database"]
+    for name in ("PGPASSWORD", "MEMSVC_SECRET_KEY", "MEMSVC_KEY_PEPPER"):
+        assert re.fullmatch(r"\$\{\w+:\?.+\}", services["web"]["environment"][name])
