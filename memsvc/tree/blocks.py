@@ -66,7 +66,11 @@ def _fill_entry(row: Block, entry: MemoryEntry) -> None:
 
 def is_spliced(row: Block, revision: int | None = None) -> bool:
     """Whether `superseded_by` has to be added to the text to show the row as of `revision`."""
-    return row.superseded_in is not None and row.spliced > 0 and (revision is None or row.superseded_in <= revision)
+    return (
+        row.superseded_in is not None
+        and row.spliced > 0
+        and (revision is None or row.superseded_in <= revision)
+    )
 
 
 def rendered(row: Block, revision: int | None = None) -> bytes:
@@ -141,7 +145,11 @@ def _recut(text: bytes, old: Sequence[bytes]) -> list[bytes]:
     back: list[bytes] = []
     last = next((i for i in range(len(old), 0, -1) if text.endswith(old[i - 1])), 0)
     for piece in reversed(old[:last]):
-        if end - len(piece) < start or not text.endswith(piece, start, end) or text[end - len(piece) - 1 :][:1] != b"\n":
+        if (
+            end - len(piece) < start
+            or not text.endswith(piece, start, end)
+            or text[end - len(piece) - 1 :][:1] != b"\n"
+        ):
             break
         back.insert(0, piece)
         end -= len(piece)

@@ -14,9 +14,7 @@ def replace_text(text: str, old: str, new: str, *, replace_all: bool, newline: s
     """
     plain, old, new = _plain(text), _plain(old), _plain(new)
     if not old:
-        raise EmptyOldString(
-            "Error: old_string cannot be empty. Provide the exact text to replace, or use write_file to set the whole content."
-        )
+        raise EmptyOldString("Error: old_string cannot be empty. Provide the exact text to replace.")
     occurrences = plain.count(old)
     if occurrences == 0:
         raise StringNotFound(_why_not_found(plain, old))

@@ -81,7 +81,9 @@ def add(change: Change, access: Access, composed: Composed) -> EntryWritten:
 def _mention(path: str, composed: Composed) -> router.Mention:
     if composed.expires_at:
         # What will be invisible one day must not stay behind in the index.
-        return router.Mention(path=path, on=composed.entry.created.astimezone(UTC).date(), expires_at=composed.expires_at)
+        return router.Mention(
+            path=path, on=composed.entry.created.astimezone(UTC).date(), expires_at=composed.expires_at
+        )
     entry = composed.entry
     return router.Mention(
         path=path, description=entry.summary, tags=entry.tags, on=entry.created.astimezone(UTC).date()
@@ -193,7 +195,9 @@ def retire(change: Change, access: Access, entry_id: str, precondition: Precondi
     access.require_write(block.file.path)
     wanted = precondition.if_match if precondition else None
     if wanted not in (None, "*", entry_etag(block)):
-        raise PreconditionFailed(f"memory entry '{entry_id}'", revision=change.current, etag=entry_etag(block))
+        raise PreconditionFailed(
+            f"memory entry '{entry_id}'", revision=change.current, etag=entry_etag(block)
+        )
     file = block.file
     files.close_blocks(change, [block])
     if files.live_blocks(file).exists():

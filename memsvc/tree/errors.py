@@ -173,14 +173,18 @@ class RootRefused(TreeError):
     code = "root_refused"
 
     def __init__(self) -> None:
-        super().__init__("The root folder can't be deleted or moved; name the files or folders in it one by one.")
+        super().__init__(
+            "The root folder can't be deleted or moved; name the files or folders in it one by one."
+        )
 
 
 class FolderNeedsRecursive(TreeError):
     code = "folder_not_empty"
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"'{path}' is a folder with files in it; ask for a recursive delete to remove them all")
+        super().__init__(
+            f"'{path}' is a folder with files in it; ask for a recursive delete to remove them all"
+        )
         self.path = path
 
 
@@ -195,7 +199,9 @@ class Forbidden(TreeError):
     code = "forbidden"
 
     def __init__(self, path: str, prefix: str) -> None:
-        super().__init__(f"permission denied: '{path}' is outside '{prefix}', the part of the tree that is open here")
+        super().__init__(
+            f"permission denied: '{path}' is outside '{prefix}', the part of the tree that is open here"
+        )
         self.path = path
 
 
@@ -205,7 +211,9 @@ class Busy(TreeError):
     code = "busy"
 
     def __init__(self) -> None:
-        super().__init__("The memory is being written by someone else right now; nothing was changed, try again.")
+        super().__init__(
+            "The memory is being written by someone else right now; nothing was changed, try again."
+        )
 
 
 class Unavailable(TreeError):

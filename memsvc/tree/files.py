@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from django.db import connection
 from django.db.models import BigIntegerField, Case, F, Min, Q, Sum, When
 from django.db.models.expressions import Combinable
-from django.db.models.functions import Now
 
 from memsvc import format
 from memsvc.format import BlockKind
@@ -21,10 +20,17 @@ from memsvc.tree.scope import Change
 GAP = 1 << 20
 MAX_FILE_BYTES = 32 * 1024 * 1024
 
+_CHANGING = [
+    *("path", "parent", "added_in", "changed_in", "modified_at"),
+    *("size", "lines", "is_text", "newline", "sha256", "next_expiry"),
+]
+
 
 def rendered_size(revision: int | None = None) -> Combinable:
     """A block's bytes as of a revision: its text, and the line that retires it."""
-    return F("size") + Case(When(_spliced(revision), then=F("spliced")), default=0, output_field=BigIntegerField())
+    return F("size") + Case(
+        When(_spliced(revision), then=F("spliced")), default=0, output_field=BigIntegerField()
+    )
 
 
 def rendered_lines(revision: int | None = None) -> Combinable:
@@ -169,7 +175,9 @@ def _places(
     return _places(file, every, old, ranges)
 
 
-def _places_in(every: Sequence[Block], old: Sequence[Block], i1: int, i2: int, wanted: int) -> list[int] | None:
+def _places_in(
+    every: Sequence[Block], old: Sequence[Block], i1: int, i2: int, wanted: int
+) -> list[int] | None:
     freed = [row.position for row in old[i1:i2]]
     extra = wanted - len(freed)
     if extra <= 0:
@@ -249,7 +257,9 @@ def elect(change: Change, ids: set[str]) -> None:
     _entries_with(change, list(ids)).update(duplicate=True)
     seen: set[str] = set()
     first = []
-    for pk, entry_id in _entries_with(change, list(ids)).order_by("file__path", "position").values_list("pk", "entry_id"):
+    for pk, entry_id in (
+        _entries_with(change, list(ids)).order_by("file__path", "position").values_list("pk", "entry_id")
+    ):
         if entry_id not in seen:
             seen.add(entry_id)
             first.append(pk)
@@ -265,21 +275,26 @@ def elect_moved(change: Change, files: Sequence[File]) -> None:
 
 def count(change: Change, file: File) -> None:
     """Set size, lines and next expiry from the blocks that readers see from now on."""
-    totals = live_blocks(file).filter(Q(expires_at__isnull=True) | Q(expires_at__gt=change.at)).order_by().aggregate(
-        total_size=Sum(rendered_size()), total_lines=Sum(rendered_lines()), expiry=Min("expires_at")
+    totals = (
+        live_blocks(file)
+        .filter(Q(expires_at__isnull=True) | Q(expires_at__gt=change.at))
+        .order_by()
+        .aggregate(
+            total_size=Sum(rendered_size()), total_lines=Sum(rendered_lines()), expiry=Min("expires_at")
+        )
     )
-    file.size, file.lines, file.next_expiry = totals["total_size"] or 0, totals["total_lines"] or 0, totals["expiry"]
+    file.size, file.lines, file.next_expiry = (
+        totals["total_size"] or 0,
+        totals["total_lines"] or 0,
+        totals["expiry"],
+    )
 
 
 def save(change: Change, file: File) -> None:
     """Keep what changed of a file's description."""
     change.made = True
     file.changed_in, file.modified_at = change.number, change.at
-    file.save(
-        update_fields=[
-            "size", "lines", "is_text", "newline", "sha256", "next_expiry", "changed_in", "modified_at", "path", "parent", "added_in",
-        ]
-    )  # fmt: skip
+    file.save(update_fields=_CHANGING)
 
 
 def close_files(change: Change, files: Sequence[File]) -> None:
@@ -288,7 +303,10 @@ def close_files(change: Change, files: Sequence[File]) -> None:
     ids = [file.pk for file in files]
     doubled = Block.objects.of(change.tree).standing(None).filter(file__in=ids).entries().values("entry_id")
     doubles = set(
-        Block.objects.of(change.tree).standing(None).filter(duplicate=True, entry_id__in=doubled).values_list("entry_id", flat=True)
+        Block.objects.of(change.tree)
+        .standing(None)
+        .filter(duplicate=True, entry_id__in=doubled)
+        .values_list("entry_id", flat=True)
     )
     Block.objects.of(change.tree).standing(None).filter(file__in=ids).update(removed_in=change.number)
     File.objects.of(change.tree).filter(pk__in=ids).update(removed_in=change.number, changed_in=change.number)
@@ -322,7 +340,11 @@ def cut_again(change: Change, file: File) -> None:
     blocks = format.cut_file(file.path, content(every))
     close_blocks(change, every)
     insert_blocks(
-        change, [row_of(block, file, position=GAP * n, revision=change.number) for n, block in enumerate(blocks, start=1)]
+        change,
+        [
+            row_of(block, file, position=GAP * n, revision=change.number)
+            for n, block in enumerate(blocks, start=1)
+        ],
     )
     count(change, file)
     save(change, file)

@@ -8,6 +8,7 @@ first migration as SQL, because a plain one would let a row point into another t
 """
 
 from typing import TYPE_CHECKING, Self
+from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex, OpClass
@@ -25,7 +26,9 @@ LIVE = Q(removed_in__isnull=True)
 
 def _to_tenant() -> models.ForeignKey[Tenant, Tenant]:
     # Checked by the composite keys, which go by way of the tree.
-    return models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False)
+    return models.ForeignKey(
+        Tenant, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
+    )
 
 
 # Django's fields take type arguments in their stubs only.
@@ -68,7 +71,9 @@ class TreeRow(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant = _to_tenant()
-    tree = models.ForeignKey(Tree, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False)
+    tree = models.ForeignKey(
+        Tree, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
+    )
     added_in = models.BigIntegerField()
     removed_in = models.BigIntegerField(null=True, blank=True)
 
@@ -117,13 +122,17 @@ class File(TreeRow):
     changed_in = models.BigIntegerField()
     created_at = models.DateTimeField()
     modified_at = models.DateTimeField()
-    former_of = models.ForeignKey("self", on_delete=models.CASCADE, null=True, blank=True, related_name="+", db_constraint=False)
+    former_of = models.ForeignKey(
+        "self", on_delete=models.CASCADE, null=True, blank=True, related_name="+", db_constraint=False
+    )
 
     objects = FileQuerySet.as_manager()
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["tenant", "tree", "path"], condition=LIVE, name="file_path_unique"),
+            models.UniqueConstraint(
+                fields=["tenant", "tree", "path"], condition=LIVE, name="file_path_unique"
+            ),
             models.UniqueConstraint(fields=["tenant", "tree", "id"], name="file_id_unique_in_tree"),
         ]
         indexes = [
@@ -135,7 +144,7 @@ class File(TreeRow):
         return self.path
 
     @property
-    def content_id(self) -> object:
+    def content_id(self) -> UUID:
         """The row that the blocks of this file refer to."""
         return self.former_of_id or self.pk
 
@@ -159,7 +168,9 @@ class Block(TreeRow):
     Bytes that Postgres can't keep as text are in `raw` instead, and `head` and `text` show them as well as they can.
     """
 
-    file = models.ForeignKey(File, on_delete=models.CASCADE, related_name="blocks", db_constraint=False, db_index=False)
+    file = models.ForeignKey(
+        File, on_delete=models.CASCADE, related_name="blocks", db_constraint=False, db_index=False
+    )
     # Gaps are left between positions; the order of a file's blocks never changes by a new numbering.
     position = models.BigIntegerField()
     kind = models.CharField(max_length=6, choices=[(kind.value, kind.value) for kind in BlockKind])
@@ -174,10 +185,14 @@ class Block(TreeRow):
     entry_id = BytewiseTextField(default="", blank=True)
     # A second block with an id that an earlier path already has: kept in its file, never found by its id.
     duplicate = models.BooleanField(default=False)
-    category = models.CharField(max_length=16, default="", blank=True, choices=[(c.value, c.value) for c in MemoryCategory])
+    category = models.CharField(
+        max_length=16, default="", blank=True, choices=[(c.value, c.value) for c in MemoryCategory]
+    )
     created = models.DateTimeField(null=True, blank=True)
     source = models.TextField(default="", blank=True)
-    confidence = models.CharField(max_length=6, default="", blank=True, choices=[(c.value, c.value) for c in Confidence])
+    confidence = models.CharField(
+        max_length=6, default="", blank=True, choices=[(c.value, c.value) for c in Confidence]
+    )
     summary = models.TextField(default="", blank=True)
     tags = ArrayField(models.TextField(), default=list, blank=True)
     # The tags as they are compared: case-folded.
@@ -204,11 +219,37 @@ class Block(TreeRow):
         ]
         indexes = [
             models.Index(fields=["tenant", "file", "position"], name="block_position"),
-            models.Index(fields=["tenant", "file", "row_path"], condition=LIVE & Q(kind="row"), name="block_row"),
-            models.Index(fields=["tenant", "tree", "entry_id"], condition=LIVE & Q(duplicate=True), name="block_duplicate"),
-            models.Index(F("tenant"), F("tree"), F("created").desc(), F("id").desc(), condition=LIVE & Q(kind="entry"), name="block_newest"),
-            models.Index(F("tenant"), F("tree"), F("category"), F("created").desc(), F("id").desc(), condition=LIVE & Q(kind="entry"), name="block_newest_of_category"),
-            GinIndex(F("tree"), OpClass(F("search_text"), name="gin_trgm_ops"), condition=LIVE & Q(kind="entry"), name="block_search_text"),
+            models.Index(
+                fields=["tenant", "file", "row_path"], condition=LIVE & Q(kind="row"), name="block_row"
+            ),
+            models.Index(
+                fields=["tenant", "tree", "entry_id"],
+                condition=LIVE & Q(duplicate=True),
+                name="block_duplicate",
+            ),
+            models.Index(
+                F("tenant"),
+                F("tree"),
+                F("created").desc(),
+                F("id").desc(),
+                condition=LIVE & Q(kind="entry"),
+                name="block_newest",
+            ),
+            models.Index(
+                F("tenant"),
+                F("tree"),
+                F("category"),
+                F("created").desc(),
+                F("id").desc(),
+                condition=LIVE & Q(kind="entry"),
+                name="block_newest_of_category",
+            ),
+            GinIndex(
+                F("tree"),
+                OpClass(F("search_text"), name="gin_trgm_ops"),
+                condition=LIVE & Q(kind="entry"),
+                name="block_search_text",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -220,7 +261,9 @@ class Revision(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant = _to_tenant()
-    tree = models.ForeignKey(Tree, on_delete=models.CASCADE, related_name="revisions", db_constraint=False, db_index=False)
+    tree = models.ForeignKey(
+        Tree, on_delete=models.CASCADE, related_name="revisions", db_constraint=False, db_index=False
+    )
     number = models.BigIntegerField()
     at = models.DateTimeField()
     actor_kind = models.CharField(max_length=8, choices=[(kind.value, kind.value) for kind in ActorKind])
@@ -230,7 +273,9 @@ class Revision(models.Model):
     message = models.TextField(default="", blank=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["tenant", "tree", "number"], name="revision_number_unique")]
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "tree", "number"], name="revision_number_unique")
+        ]
 
     def __str__(self) -> str:
         return f"revision {self.number}"

@@ -77,7 +77,13 @@ def _rows(index: File) -> BlockQuerySet:
 
 
 def _put(
-    change: Change, index: File, row: IndexRow, expires_at: datetime | None, *, position: int, instead_of: Block | None
+    change: Change,
+    index: File,
+    row: IndexRow,
+    expires_at: datetime | None,
+    *,
+    position: int,
+    instead_of: Block | None,
 ) -> None:
     line_end = _line_end(instead_of.text) if instead_of else index.newline
     raw = (row.to_row() + line_end).encode()
@@ -181,12 +187,18 @@ def described(change: Change, file: File) -> Mention:
     blocks = files.live_blocks(file).filter(expires_at__isnull=True)
     newest = blocks.entries().order_by(F("created").desc(), F("id").desc()).first()
     if newest is not None:
-        tags = dict.fromkeys(tag for entry_tags in blocks.entries().values_list("tags", flat=True) for tag in entry_tags)
+        tags = dict.fromkeys(
+            tag for entry_tags in blocks.entries().values_list("tags", flat=True) for tag in entry_tags
+        )
         return Mention(path=file.path, description=newest.summary, tags=list(tags), on=_day(newest.created))
     first = blocks.first()
     heading = format.first_heading(first.text) if first and first.raw is None else ""
     # A file in which everything disappears some day loses its row with the last of it.
-    expires_at = None if first or not file.next_expiry else files.live_blocks(file).order_by("-expires_at")[0].expires_at
+    expires_at = (
+        None
+        if first or not file.next_expiry
+        else files.live_blocks(file).order_by("-expires_at")[0].expires_at
+    )
     return Mention(path=file.path, description=heading, on=file.modified_at.date(), expires_at=expires_at)
 
 

@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError, OperationalError, close_old_connections, connection, transaction
+from django.db import (
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    close_old_connections,
+    connection,
+    transaction,
+)
 from psycopg.errors import LockNotAvailable
 
 from memsvc.tree.access import Access
@@ -86,7 +93,9 @@ def _record(change: Change, action: str, message: str) -> None:
         action=action,
         message=message,
     )
-    Tree.objects.filter(tenant_id=tree.tenant_id, pk=tree.pk).update(revision=change.number, index_behind=change.index_behind)
+    Tree.objects.filter(tenant_id=tree.tenant_id, pk=tree.pk).update(
+        revision=change.number, index_behind=change.index_behind
+    )
 
 
 @contextmanager

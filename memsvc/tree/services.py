@@ -60,7 +60,12 @@ type Step[R] = Callable[[Change], R]
 
 
 def write_file(
-    access: Access, path: str, body: str | bytes, *, precondition: Precondition | None = None, message: str = ""
+    access: Access,
+    path: str,
+    body: str | bytes,
+    *,
+    precondition: Precondition | None = None,
+    message: str = "",
 ) -> Written:
     """Make `body` the whole content of a file, new or not. Text is stored as UTF-8, bytes as they are."""
     return _one(access, "file.write", _write(access, WriteFile(path, body, precondition)), message)
@@ -89,13 +94,20 @@ def append_file(
 
 
 def delete(
-    access: Access, path: str, *, recursive: bool = True, precondition: Precondition | None = None, message: str = ""
+    access: Access,
+    path: str,
+    *,
+    recursive: bool = True,
+    precondition: Precondition | None = None,
+    message: str = "",
 ) -> Deleted:
     """Delete a file, or a folder with all that lies under it. The root is refused; everything else can be restored."""
     return _one(access, "file.delete", _delete(access, DeletePath(path, recursive, precondition)), message)
 
 
-def move(access: Access, source: str, destination: str, *, overwrite: bool = False, message: str = "") -> Moved:
+def move(
+    access: Access, source: str, destination: str, *, overwrite: bool = False, message: str = ""
+) -> Moved:
     """Move a file or a whole folder; history and authors of what it holds go with it."""
     return _one(access, "file.move", _move(access, MovePath(source, destination, overwrite)), message)
 

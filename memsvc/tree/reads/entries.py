@@ -1,7 +1,7 @@
 """Entries: one by its id, many by filters or words, newest first."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -118,7 +118,9 @@ def _page(
         rows = list(_within(now, entries, wanted.path_prefix).order_by(*order)[: limit + 1])
         items = _read(now, rows[:limit])
     last = rows[limit - 1] if len(rows) > limit else None
-    return EntriesPage(items=items, next=cursor_of_entry(last.created, last.pk) if last and last.created else None)
+    return EntriesPage(
+        items=items, next=cursor_of_entry(last.created, last.pk) if last and last.created else None
+    )
 
 
 def _filtered(now: Moment, entries: BlockQuerySet, wanted: EntryFilter) -> BlockQuerySet:

@@ -37,7 +37,9 @@ def _folders(now: Moment, folder: str) -> list[Listed]:
     deeper = now.files().under(folder).exclude(parent=folder).order_by()
     parents = set(deeper.filter(next_expiry__isnull=True).values_list("parent", flat=True).distinct())
     # A folder whose files are all hidden is hidden with them.
-    parents |= {format.parent_of(each.path) for each in now.listed(list(deeper.filter(next_expiry__isnull=False)))}
+    parents |= {
+        format.parent_of(each.path) for each in now.listed(list(deeper.filter(next_expiry__isnull=False)))
+    }
     base = folder.rstrip("/")
     names = {parent.removeprefix(base + "/").split("/", 1)[0] for parent in parents}
     return [Listed(path=f"{base}/{name}", is_dir=True) for name in names]
@@ -60,7 +62,9 @@ def list_files(
             files = files.filter(path__gt=after_text(after))
         rows = list(files.order_by("path")[: limit + 1])
         page = rows[:limit]
-        return FilesPage(items=now.listed(page), next=cursor_of_text(page[-1].path) if len(rows) > limit else None)
+        return FilesPage(
+            items=now.listed(page), next=cursor_of_text(page[-1].path) if len(rows) > limit else None
+        )
 
 
 def stat(access: Access, path: str, *, revision: int | None = None) -> Listed:

@@ -20,7 +20,9 @@ from memsvc.tree.results import Listed, Match, Matches
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-def glob(access: Access, pattern: str, *, folder: str | None = None, revision: int | None = None) -> list[Listed]:
+def glob(
+    access: Access, pattern: str, *, folder: str | None = None, revision: int | None = None
+) -> list[Listed]:
     """The files below a folder whose path matches, in path order; see `compile_glob`. A missing folder has none."""
     folder = canonical_folder(folder)
     matches = compile_glob(pattern)

@@ -28,7 +28,11 @@ class Moment:
     def files(self) -> FileQuerySet:
         files = File.objects.of(self.access.tree).standing(self.revision)
         prefix = self.access.prefix
-        return files if prefix == "/" else files.filter(Q(path=prefix) | Q(path__gt=prefix + "/", path__lt=prefix + "0"))
+        return (
+            files
+            if prefix == "/"
+            else files.filter(Q(path=prefix) | Q(path__gt=prefix + "/", path__lt=prefix + "0"))
+        )
 
     def blocks(self) -> BlockQuerySet:
         """All visible blocks of the tree; callers narrow them to files that the access sees."""
@@ -55,7 +59,9 @@ class Moment:
         totals = self._totals(counted) if counted else {}
         times = self._times({row["changed"] for row in totals.values()}) if self.revision is not None else {}
         described = (
-            _from_totals(file, totals.get(file.content_id), times) if self._must_be_counted(file) else _from_row(file)
+            _from_totals(file, totals.get(file.content_id), times)
+            if self._must_be_counted(file)
+            else _from_row(file)
             for file in files
         )
         return [each for each in described if each is not None]
@@ -71,18 +77,25 @@ class Moment:
             blocks = blocks.filter(added_in__lte=self.revision)
             standing |= Q(removed_in__gt=self.revision)
             until = Q(removed_in__lte=self.revision)
-        rows = blocks.order_by().values("file_id").annotate(
-            shown=Count("pk", filter=standing & self.visible),
-            hidden=Count("pk", filter=standing & ~self.visible),
-            total_size=Sum(rendered_size(self.revision), filter=standing & self.visible),
-            total_lines=Sum(rendered_lines(self.revision), filter=standing & self.visible),
-            added=Max("added_in"),
-            removed=Max("removed_in", filter=until),
-            superseded=Max("superseded_in", filter=Q(superseded_in__lte=self.revision) if self.revision else Q()),
+        rows = (
+            blocks.order_by()
+            .values("file_id")
+            .annotate(
+                shown=Count("pk", filter=standing & self.visible),
+                hidden=Count("pk", filter=standing & ~self.visible),
+                total_size=Sum(rendered_size(self.revision), filter=standing & self.visible),
+                total_lines=Sum(rendered_lines(self.revision), filter=standing & self.visible),
+                added=Max("added_in"),
+                removed=Max("removed_in", filter=until),
+                superseded=Max(
+                    "superseded_in", filter=Q(superseded_in__lte=self.revision) if self.revision else Q()
+                ),
+            )
         )
-        for row in rows:
-            row["changed"] = max(row["added"], row["removed"] or 0, row["superseded"] or 0)
-        return {row["file_id"]: row for row in rows}
+        return {
+            row["file_id"]: {**row, "changed": max(row["added"], row["removed"] or 0, row["superseded"] or 0)}
+            for row in rows
+        }
 
     def _times(self, numbers: set[int]) -> dict[int, datetime]:
         tree = self.access.tree

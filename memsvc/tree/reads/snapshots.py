@@ -19,7 +19,7 @@ _BLOCKS_AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """`revision` and `at` are those of the newest change that is in it; `at` is the tree's making when there is none."""
+    """`revision` and `at` are those of the newest change in it; without any, `at` is when the tree was made."""
 
     revision: int
     at: datetime
@@ -33,8 +33,8 @@ class Snapshot:
     def _contents(self, group: Sequence[tuple[File, Listed]]) -> Iterator[tuple[Listed, Iterator[bytes]]]:
         if len(group) == 1:
             file, listed = group[0]
-            blocks = self._moment.blocks_of(file).iterator(chunk_size=_BLOCKS_AT_ONCE)
-            yield listed, (rendered(block, self._moment.revision) for block in blocks)
+            streamed = self._moment.blocks_of(file).iterator(chunk_size=_BLOCKS_AT_ONCE)
+            yield listed, (rendered(block, self._moment.revision) for block in streamed)
             return
         ids = [file.content_id for file, _ in group]
         blocks = self._moment.blocks().filter(file_id__in=ids).order_by("file_id", "position")
