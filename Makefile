@@ -25,14 +25,14 @@ run: $(SYNCED) ## start everything on 127.0.0.1:8000 (PORT=… for another port)
 	@$(PYTHON) manage.py migrate --no-input
 	@echo "==> Demo tenant"
 	@$(PYTHON) manage.py demo_tenant
-	@echo "==> Serving http://127.0.0.1:$(PORT)  (admin: http://127.0.0.1:$(PORT)/admin/)"
+	@echo "==> Server: http://127.0.0.1:$(PORT) (admin: http://127.0.0.1:$(PORT)/admin/), ready when it says Listening"
 	@MEMSVC_BIND=127.0.0.1:$(PORT) MEMSVC_PID_FILE=$(PID_FILE) exec .venv/bin/gunicorn
 
-stop: $(SYNCED) ## stop the server and the embedded PostgreSQL
-	@if [ -f $(PID_FILE) ] && kill -TERM "$$(cat $(PID_FILE))" 2>/dev/null; then \
-	  while [ -f $(PID_FILE) ]; do sleep 0.1; done; echo "server stopped"; \
-	else echo "server was not running"; fi
-	@echo -n "PostgreSQL "; $(PYTHON) -m memsvc.embedded stop
+stop: ## stop the server and the embedded PostgreSQL
+	@if pid="$$(cat $(PID_FILE) 2>/dev/null)" && kill -TERM "$$pid" 2>/dev/null; then \
+	  while kill -0 "$$pid" 2>/dev/null; do sleep 0.1; done; echo "server: stopped"; \
+	else echo "server: was not running"; fi
+	@if [ -x $(PYTHON) ]; then echo "PostgreSQL: $$($(PYTHON) -m memsvc.embedded stop)"; fi
 
 test: $(SYNCED) ## run the whole test suite
 	@$(PYTHON) -m pytest

@@ -12,7 +12,7 @@ type GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
 class HealthMiddleware:
-    """Answers before all else: a probe comes by plain HTTP, under a Host of its own, with no session."""
+    """Answers before all else: a probe comes by plain HTTP, under a Host of its own, and every few seconds."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response

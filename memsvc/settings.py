@@ -63,8 +63,8 @@ INSTALLED_APPS = [
 ]
 INSTALLED_APPS = [app for app in INSTALLED_APPS if _written(app)]  # until all the rooms are there
 MIDDLEWARE = [
-    "memsvc.logging.RequestLogMiddleware",
     "memsvc.health.HealthMiddleware",
+    "memsvc.logging.RequestLogMiddleware",
     "memsvc.api.gate.UrlGateMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
