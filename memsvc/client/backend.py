@@ -27,6 +27,8 @@ from memsvc.client.results import (
     edit_refusal,
     file_info,
     grep_match,
+    is_media,
+    media_result,
     read_result,
     refusal,
     transfer_refusal,
@@ -42,7 +44,9 @@ logger = logging.getLogger(__name__)
 _UPLOAD_FILES: Final = 100
 _UPLOAD_BYTES: Final = 4 * 1024 * 1024
 _DOWNLOAD_FILES: Final = 100
-_SEARCH_PAGE: Final = 100
+_SEARCH_PAGE: Final = 200
+_MOST_EPISODES: Final = 1000
+_MOST_LINES: Final = 2**31 - 1
 
 
 class RemoteBackend(BackendProtocol):
@@ -109,7 +113,9 @@ class RemoteBackend(BackendProtocol):
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         try:
             path = self._existing_file(file_path)
-            return read_result(self._client.read_lines(path, offset=max(offset, 0), limit=max(limit, 0)))
+            if is_media(path):
+                return media_result(self._client.read_bytes(path).data)
+            return read_result(self._client.read_lines(path, offset=_number(offset), limit=_number(limit)))
         except Exception as error:
             return ReadResult(error=refusal(*_reason(error), file_path))
 
@@ -151,11 +157,14 @@ class RemoteBackend(BackendProtocol):
                 pattern,
                 path=self._mount.to_tree(canonical_folder(path)),
                 glob=glob or None,
-                max_count=None if max_count is None else max(max_count, 0),
+                # The server finds one at least; whoever wants none still learns whether there is any.
+                max_count=None if max_count is None else max(max_count, 1),
             )
         except Exception as error:
             return GrepResult(error=refusal(*_reason(error), path or "/"))
         matches = [grep_match(match, self._mount.to_agent(match.path)) for match in found.items]
+        if max_count is not None and max_count < 1:
+            return GrepResult(matches=[], truncated=bool(matches))
         return GrepResult(matches=matches, truncated=found.truncated)
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
@@ -169,8 +178,7 @@ class RemoteBackend(BackendProtocol):
         verdicts = [FileUploadResponse(path=path) for path, _ in files]
         for batch in _upload_batches(self._uploadable(files, verdicts)):
             try:
-                answer = self._client.upload_files([(path, content) for _, path, content in batch])
-                errors = [uploaded.error for uploaded in answer]
+                errors = self._upload([(path, content) for _, path, content in batch])
             except Exception as error:
                 errors = [transfer_refusal(*_reason(error), files[at][0]) for at, _, _ in batch]
             for (at, _, _), verdict in zip(batch, errors, strict=True):
@@ -265,7 +273,8 @@ class RemoteBackend(BackendProtocol):
     def memory_recent_episodes(self, *, since: datetime | None = None, limit: int = 100) -> list[MemoryHit]:
         """The newest `limit` active episodes, oldest first."""
         with _refusals_as_value_errors():
-            return [_hit(found) for found in self._client.recent_episodes(since=since, limit=limit)]
+            wanted = min(max(limit, 1), _MOST_EPISODES)
+            return [_hit(found) for found in self._client.recent_episodes(since=since, limit=wanted)]
 
     def memory_index(self, kind: MemoryKind | None = None) -> tuple[str, list[IndexRow]]:
         """A router index: its path and its rows, none where the index does not exist."""
@@ -304,6 +313,13 @@ class RemoteBackend(BackendProtocol):
             except Exception as error:
                 verdicts[at].error = transfer_refusal(*_reason(error), path)
 
+    def _upload(self, files: Sequence[tuple[str, bytes]]) -> list[str | None]:
+        if len(files) == 1 and len(files[0][1]) > _UPLOAD_BYTES:
+            # As it is: in base64 it might be more than the server takes.
+            self._client.write_file(*files[0])
+            return [None]
+        return [uploaded.error for uploaded in self._client.upload_files(files)]
+
     def _download(self, wanted: Sequence[tuple[int, str]], answers: list[FileDownloadResponse]) -> None:
         try:
             found = self._client.download_files([path for _, path in wanted])
@@ -317,6 +333,11 @@ class RemoteBackend(BackendProtocol):
 
 def _hit(found: EntryRead | EntryWritten) -> MemoryHit:
     return MemoryHit(found.path, found.entry)
+
+
+def _number(value: int) -> int:
+    """A bound of a window as the server takes it."""
+    return min(max(int(value), 0), _MOST_LINES)
 
 
 def _reason(error: Exception) -> tuple[str, str]:

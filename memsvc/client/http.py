@@ -34,6 +34,7 @@ from memsvc.client.records import (
     Me,
     Moved,
     Page,
+    TreeInfo,
     Uploaded,
     Window,
     Written,
@@ -94,6 +95,17 @@ class MemsvcClient:
     def me(self) -> Me:
         """Whose key this is, and what it may do."""
         return self._ask("GET", "/me", parsing.me, repeatable=True)
+
+    def list_trees(self) -> list[TreeInfo]:
+        """The tenant's trees that this key opens."""
+        found = self._ask(
+            "GET", "/trees", lambda data: parsing.page(data, parsing.tree_info), repeatable=True
+        )
+        return list(found.items)
+
+    def create_tree(self, name: str) -> TreeInfo:
+        """Make a new, empty tree; Conflict when there is one of that name. This client stays on its own tree."""
+        return self._ask("POST", "/trees", parsing.tree_info, body={"name": name})
 
     # Files
 
@@ -342,21 +354,28 @@ class MemsvcClient:
         entry_id: str,
         body: str,
         *,
+        category: MemoryCategory | None = None,
         summary: str | None = None,
         tags: Sequence[str] | None = None,
         source: str = "agent",
         confidence: Confidence = Confidence.MEDIUM,
+        title: str | None = None,
         when: datetime | None = None,
         expires_at: datetime | None = None,
         message: str = "",
     ) -> EntryWritten:
-        """Put a new entry in an entry's place. Summary and tags that are None are kept; so is the category."""
+        """Put a new entry in an entry's place. Category, summary and tags that are None are kept.
+
+        A procedure stays in its file unless it gets a `title`.
+        """
         fields = {
+            "category": category,
             "body": body,
             "summary": summary,
             "tags": None if tags is None else list(tags),
             "source": source,
             "confidence": confidence,
+            "title": title,
             "when": _time(when),
             "expires_at": _time(expires_at),
             "message": message or None,

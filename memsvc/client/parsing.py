@@ -94,6 +94,10 @@ def me(data: Json) -> records.Me:
     )
 
 
+def tree_info(data: Json) -> records.TreeInfo:
+    return records.TreeInfo(text(data, "name"), number(data, "revision"), moment(data, "created_at"))
+
+
 def listed(data: Json) -> records.Listed:
     return records.Listed(
         path=text(data, "path"),

@@ -34,6 +34,13 @@ class Me:
 
 
 @dataclass(frozen=True, slots=True)
+class TreeInfo:
+    name: str
+    revision: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Listed:
     """A file, or a folder (which has no size, no times and no revision of its own)."""
 

@@ -20,6 +20,9 @@ from deepagents.backends.protocol import (
     ReadResult,
 )
 
+# Private, but the only list of the extensions that the middleware takes for media.
+from deepagents.backends.utils import _get_backend_read_file_type
+
 from memsvc.format.paths import canonical_folder
 
 
@@ -109,6 +112,16 @@ def read_result(page: PageLike) -> ReadResult:
         next_offset=page.next_offset,
         no_lines_requested=page.no_lines_requested,
     )
+
+
+def is_media(path: str) -> bool:
+    """Whether deepagents shows a file of this name as a picture, a sound, a film or a document, whatever it holds."""
+    return _get_backend_read_file_type(path) != "text"
+
+
+def media_result(data: bytes) -> ReadResult:
+    """The whole file in base64, as deepagents wants media."""
+    return ReadResult(file_data=FileData(content=base64.b64encode(data).decode("ascii"), encoding="base64"))
 
 
 # The codes of TreeError and of the REST problems, as sentences that name the path as the agent wrote it. The

@@ -1,0 +1,146 @@
+"""Reading a zip archive that may have been made to do harm: nothing of it is believed before it was counted."""
+
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import BinaryIO, Final, Self
+
+from memsvc.transfer.errors import ArchiveTooLarge, ImportRefused, InvalidArchive
+
+_PIECE_BYTES: Final = 64 * 1024
+_CENTRAL_RECORD: Final = b"PK\x01\x02"
+_TAKEN_METHODS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+# Encrypted, patched, strongly encrypted, with a masked directory.
+_REFUSED_FLAGS: Final = 0x0001 | 0x0020 | 0x0040 | 0x2000
+# A ratio means nothing for the first bytes: a file of blanks is no bomb.
+_RATIO_FROM_BYTES: Final = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What an import takes: members, bytes when inflated (of one file, and of all), and inflated bytes for one."""
+
+    members: int = 10_000
+    file_bytes: int = 32 * 1024 * 1024
+    bytes: int = 50 * 1024 * 1024
+    ratio: int = 200
+
+
+# For whoever may run commands on the server's own machine, and could as well write to the database.
+OPERATOR_LIMITS: Final = Limits(members=1_000_000, file_bytes=1024**3, bytes=64 * 1024**3, ratio=2000)
+
+
+class Archive:
+    """The files of a zip archive. Opening it checks every name and kind; reading counts while it inflates."""
+
+    def __init__(self, source: BinaryIO, limits: Limits) -> None:
+        self._limits = limits
+        self._size = _require_few_members(source, limits.members)
+        with _damage_as_refusal():
+            self._zip = zipfile.ZipFile(source)
+        members = self._zip.infolist()
+        if refused := [(member.orig_filename, reason) for member in members if (reason := _refusal(member))]:
+            raise ImportRefused(refused)
+        self._inflated: dict[str, int] = {}
+        self._files = {member.filename: member for member in members if not member.is_dir()}
+        if len(self._files) < sum(not member.is_dir() for member in members):
+            raise InvalidArchive(
+                "The archive holds one name twice, so that it isn't clear which file is meant."
+            )
+        self._require_claims_within_limits()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._zip.close()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the files, in the archive's order."""
+        return list(self._files)
+
+    def read(self, name: str) -> bytes:
+        """One file's bytes, with its checksum checked, and counted against what the archive may hold in all."""
+        data = bytearray()
+        before = sum(size for other, size in self._inflated.items() if other != name)
+        with _damage_as_refusal(), self._zip.open(self._files[name]) as member:
+            while piece := member.read(_PIECE_BYTES):
+                data += piece
+                if len(data) > self._limits.file_bytes:
+                    most = f"{self._limits.file_bytes:,} bytes"
+                    raise ArchiveTooLarge(f"{name!r} is too large: a file takes at most {most}.")
+                self._require_within_limits(before + len(data))
+        self._inflated[name] = len(data)
+        return bytes(data)
+
+    def _require_claims_within_limits(self) -> None:
+        """An honest archive says that it is too large; a lying one is caught while it inflates."""
+        if len(self._files) > self._limits.members:
+            raise _too_many(self._limits.members)
+        self._require_within_limits(sum(member.file_size for member in self._files.values()))
+
+    def _require_within_limits(self, inflated: int) -> None:
+        if inflated > self._limits.bytes:
+            raise ArchiveTooLarge(
+                f"The archive holds more than {self._limits.bytes:,} bytes; import it in parts."
+            )
+        if inflated > max(_RATIO_FROM_BYTES, self._size * self._limits.ratio):
+            raise ArchiveTooLarge("The archive inflates to far more than its own size; it is not taken.")
+
+
+def _require_few_members(source: BinaryIO, most: int) -> int:
+    """The archive's size; refuses before zipfile makes an object of every member that a directory lists."""
+    size = found = 0
+    tail = b""
+    source.seek(0)
+    while piece := source.read(1024 * 1024):
+        size += len(piece)
+        found += (tail + piece).count(_CENTRAL_RECORD)
+        tail = piece[-(len(_CENTRAL_RECORD) - 1) :]
+        # Folders are members too, and a zip inside the zip counts as well.
+        if found > 2 * most:
+            raise _too_many(most)
+    source.seek(0)
+    return size
+
+
+def _too_many(most: int) -> ArchiveTooLarge:
+    return ArchiveTooLarge(f"The archive holds more than {most:,} files; import it in parts.")
+
+
+def _refusal(member: zipfile.ZipInfo) -> str:
+    """Why a member is not taken, as the end of a sentence that begins with its name; empty if it is."""
+    if "\0" in member.orig_filename or "\\" in member.orig_filename:
+        return "has a name that programs read differently"
+    kind = stat.S_IFMT(member.external_attr >> 16)
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR) or (kind == stat.S_IFDIR and not member.is_dir()):
+        return "is a link or a device, not a file"
+    if member.flag_bits & _REFUSED_FLAGS:
+        return "is encrypted; make the archive without a password"
+    if member.compress_type not in _TAKEN_METHODS:
+        return "is packed in a way that is not taken; use the ordinary zip method (deflate)"
+    return ""
+
+
+@contextmanager
+def _damage_as_refusal() -> Iterator[None]:
+    """What zipfile raises for archives that are none: also RuntimeError (encrypted) and NotImplementedError."""
+    try:
+        yield
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        EOFError,
+        NotImplementedError,
+        OverflowError,
+        RuntimeError,
+        ValueError,
+        OSError,
+    ) as error:
+        raise InvalidArchive(
+            "The file is not a zip archive, or it is damaged; make it again with an ordinary zip program."
+        ) from error

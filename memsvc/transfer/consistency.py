@@ -1,0 +1,70 @@
+"""Looking a tree over: do the router indexes agree with the files, and can every entry be used?"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from memsvc.format.documents import BlockKind
+from memsvc.format.indexes import cut_index, parse_row
+from memsvc.format.paths import is_router, parent_of, router_of
+from memsvc.transfer.reports import Contents
+from memsvc.tree import reads
+from memsvc.tree.access import Access
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it should be; `kind` is stable."""
+
+    kind: str
+    path: str
+    detail: str
+
+
+@dataclass(slots=True)
+class _Seen:
+    paths: set[str] = field(default_factory=set)
+    rows: dict[str, set[str]] = field(default_factory=dict)
+    opaque: list[Finding] = field(default_factory=list)
+    contents: Contents = field(default_factory=Contents)
+
+
+def check_tree(access: Access) -> list[Finding]:
+    """Rows without a file, files without a row, entries that can't be used, ids that exist twice; by path."""
+    seen = _Seen()
+    with reads.snapshot(access) as taken:
+        for listed, chunks in taken.files():
+            _look_at(seen, listed.path, b"".join(chunks))
+    found = [*_disagreements(seen), *seen.opaque]
+    found += [
+        Finding("duplicate_id", path, f"entry {entry_id} is in {seen.contents.path_of[entry_id]} too")
+        for entry_id, path in seen.contents.duplicates
+    ]
+    found += [
+        Finding("dangling_reference", path, f"refers to entry {entry_id}, which is nowhere in the tree")
+        for entry_id, path in seen.contents.dangling()
+    ]
+    return sorted(found, key=lambda finding: (finding.path, finding.kind, finding.detail))
+
+
+def _look_at(seen: _Seen, path: str, data: bytes) -> None:
+    seen.paths.add(path)
+    if is_router(path):
+        rows = (parse_row(block.raw) for block in cut_index(data) if block.kind is BlockKind.ROW)
+        seen.rows[path] = {row.path for row in rows if row is not None}
+        return
+    _, opaque = seen.contents.add(path, data)
+    seen.opaque += [Finding("opaque_block", path, f"line {block.line}: {block.reason}") for block in opaque]
+
+
+def _disagreements(seen: _Seen) -> Iterator[Finding]:
+    for router, rows in seen.rows.items():
+        for row in rows:
+            if f"{parent_of(router)}/{row}" not in seen.paths:
+                yield Finding("row_without_file", router, f"the row {row!r} names a file that is not there")
+    for path in seen.paths:
+        place = router_of(path)
+        if place is None:
+            continue
+        router, row = place
+        if row not in seen.rows.get(router, ()):
+            yield Finding("file_without_row", path, f"{router} has no row for it")

@@ -1,0 +1,143 @@
+"""A tree as a zip archive or a directory: every file byte for byte, with a manifest beside them."""
+
+import zipfile
+from collections.abc import Callable, Generator, Iterator
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, Self
+
+from memsvc.transfer.manifest import Manifest
+from memsvc.transfer.names import MANIFEST_NAME, ArchiveNames
+from memsvc.tree.access import Access
+from memsvc.tree.reads import Snapshot, snapshot
+
+_PIECE_BYTES: Final = 64 * 1024
+_OLDEST_ZIP_TIME: Final = datetime(1980, 1, 1, tzinfo=UTC)
+_REGULAR_FILE: Final = 0o100644
+
+type Progress = Callable[[str], None]
+
+
+class ZipExport:
+    """A tree as of a revision as the bytes of a zip archive, in pieces, in constant memory.
+
+    The same revision always gives the same bytes. Iterate it once; close it when it isn't read to the end.
+    """
+
+    def __init__(self, access: Access, revision: int | None, progress: Progress) -> None:
+        self._held = snapshot(access, revision=revision)
+        self._pieces = _zip_pieces(self._held.__enter__(), access.tree.name, progress)
+        self._open = True
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            return next(self._pieces)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of the tree."""
+        if self._open:
+            self._open = False
+            self._pieces.close()
+            self._held.__exit__(None, None, None)
+
+
+def export_zip(
+    access: Access, revision: int | None = None, *, progress: Progress = lambda path: None
+) -> ZipExport:
+    """Begin the zip archive of what `access` sees. Raises RevisionNotFound here, before the first byte."""
+    return ZipExport(access, revision, progress)
+
+
+def export_directory(
+    access: Access, target: Path, revision: int | None = None, *, progress: Progress = lambda path: None
+) -> int:
+    """Write what `access` sees into a directory that is new or empty; answers the number of files.
+
+    Raises FileExistsError when there is something in it: an export is a copy of the tree and nothing besides.
+    """
+    target.mkdir(parents=True, exist_ok=True)
+    if any(target.iterdir()):
+        raise FileExistsError(f"{target} is not empty")
+    with snapshot(access, revision=revision) as taken:
+        names, manifest = ArchiveNames(), Manifest(access.tree.name, taken.revision, taken.at)
+        for listed, chunks in taken.files():
+            name = names.name_for(listed.path)
+            file = target / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("xb") as sink:
+                manifest.files[name] = _copied(chunks, sink.write)
+            progress(listed.path)
+        manifest.renamed = names.renamed
+        (target / MANIFEST_NAME).write_bytes(manifest.to_bytes())
+    return len(manifest.files)
+
+
+def _zip_pieces(taken: Snapshot, tree: str, progress: Progress) -> Generator[bytes]:
+    sink = _Sink()
+    names, manifest = ArchiveNames(), Manifest(tree, taken.revision, taken.at)
+    with zipfile.ZipFile(sink, "w") as archive:
+        for listed, chunks in taken.files():
+            name = names.name_for(listed.path)
+            digest = sha256()
+            with archive.open(_member(name, taken.at), "w") as member:
+                yield sink.taken()
+                for chunk in chunks:
+                    digest.update(chunk)
+                    member.write(chunk)
+                    if sink.size >= _PIECE_BYTES:
+                        yield sink.taken()
+            manifest.files[name] = digest.hexdigest()
+            progress(listed.path)
+        manifest.renamed = names.renamed
+        archive.writestr(_member(MANIFEST_NAME, taken.at), manifest.to_bytes())
+    yield sink.taken()
+
+
+class _Sink:
+    """Takes what the archive writes, until it is fetched."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    @property
+    def size(self) -> int:
+        return len(self._buffer)
+
+    def write(self, data: bytes) -> int:
+        self._buffer += data
+        return len(data)
+
+    def flush(self) -> None:
+        """Nothing stands behind this buffer."""
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+    def taken(self) -> bytes:
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        return data
+
+
+def _member(name: str, at: datetime) -> zipfile.ZipInfo:
+    """A member with the time of the revision, so that nothing in the archive depends on when it was made."""
+    member = zipfile.ZipInfo(name, max(at.astimezone(UTC), _OLDEST_ZIP_TIME).timetuple()[:6])
+    member.compress_type = zipfile.ZIP_DEFLATED
+    member.create_system = 3  # Unix: the attributes are its file mode
+    member.external_attr = _REGULAR_FILE << 16
+    return member
+
+
+def _copied(chunks: Iterator[bytes], write: Callable[[bytes], object]) -> str:
+    digest = sha256()
+    for chunk in chunks:
+        digest.update(chunk)
+        write(chunk)
+    return digest.hexdigest()

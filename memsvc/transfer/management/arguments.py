@@ -1,0 +1,47 @@
+"""What the commands of this app take and print in the same way."""
+
+import sys
+from argparse import ArgumentParser
+
+from django.core.management.base import CommandError, OutputWrapper
+
+from memsvc.tree.access import Access
+from memsvc.tree.errors import TreeNotFound
+from memsvc.tree.models import Tree
+from memsvc.tree.trees import DEFAULT_TREE, list_trees, tree_of
+from tenants.actors import SYSTEM
+from tenants.management.arguments import tenant_named
+from tenants.models import Tenant
+
+_FILES_A_LINE = 100
+
+
+def add_tenant_and_tree(parser: ArgumentParser, *, tree_help: str = "which of its trees") -> None:
+    parser.add_argument("tenant", help="the slug of the tenant")
+    parser.add_argument("--tree", default=DEFAULT_TREE, help=f"{tree_help} (default: {DEFAULT_TREE})")
+
+
+def access_to(slug: str, tree: str) -> Access:
+    """The whole of a tenant's tree, for the operator; an error that names the trees when there is none such."""
+    return Access(tree=_tree_named(tenant_named(slug), tree), actor=SYSTEM)
+
+
+def _tree_named(tenant: Tenant, name: str) -> Tree:
+    try:
+        return tree_of(tenant, name)
+    except TreeNotFound as error:
+        known = ", ".join(tree.name for tree in list_trees(tenant)) or DEFAULT_TREE
+        raise CommandError(f"{error} Tenant '{tenant.slug}' has: {known}.") from error
+
+
+class Progress:
+    """Counts files on stderr, so that a long run is seen to go on."""
+
+    def __init__(self, stderr: OutputWrapper) -> None:
+        self._stderr = stderr
+        self._count = 0
+
+    def __call__(self, path: str) -> None:
+        self._count += 1
+        if sys.stderr.isatty() or self._count % _FILES_A_LINE == 0:
+            self._stderr.write(f"  {self._count} files", ending="\r" if sys.stderr.isatty() else "\n")

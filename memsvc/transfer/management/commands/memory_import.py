@@ -1,0 +1,98 @@
+import json
+from argparse import ArgumentParser
+from pathlib import Path
+
+from django.core.management.base import BaseCommand, CommandError
+
+from memsvc.format import FormatError
+from memsvc.transfer.archives import OPERATOR_LIMITS
+from memsvc.transfer.errors import ImportRefused
+from memsvc.transfer.imports import import_directory, import_zip
+from memsvc.transfer.management.arguments import Progress, access_to, add_tenant_and_tree
+from memsvc.transfer.reports import Outcome, Report
+from memsvc.tree.access import Access
+from memsvc.tree.errors import TreeError, TreeExists
+from memsvc.tree.trees import create_tree
+from tenants.management.arguments import tenant_named
+
+
+class Command(BaseCommand):
+    help = (
+        "Bring a zip archive or a directory into a tree, byte for byte: all of it or nothing, as one revision. "
+        "What it holds is either a whole tree (with memory/ at the top) or the content of a memory folder (index.md, "
+        "semantic_memory/ …), which goes under /memory/. Files that it doesn't hold stay. "
+        "The report goes to stdout, progress to stderr."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        add_tenant_and_tree(parser)
+        parser.add_argument("path", type=Path, help="a zip archive or a directory")
+        parser.add_argument(
+            "--new-tree", action="store_true", help="make the tree first; it must not exist yet"
+        )
+        parser.add_argument("--dry-run", action="store_true", help="change nothing, tell what would happen")
+        parser.add_argument(
+            "--json", action="store_true", dest="as_json", help="print the whole report as JSON"
+        )
+
+    def handle(
+        self,
+        *,
+        tenant: str,
+        tree: str,
+        path: Path,
+        new_tree: bool,
+        dry_run: bool,
+        as_json: bool,
+        **options: object,
+    ) -> None:
+        if not path.exists():
+            raise CommandError(f"There is nothing at {path}.")
+        if new_tree:
+            _make_tree(tenant, tree)
+        try:
+            report = self._import(access_to(tenant, tree), path, dry_run=dry_run)
+        except ImportRefused as error:
+            for name, reason in error.refused:
+                self.stderr.write(f"refused    {name!r} {reason}")
+            raise CommandError(str(error)) from error
+        except (TreeError, FormatError, OSError) as error:
+            raise CommandError(f"Nothing was imported: {error}") from error
+        self.stdout.write(
+            json.dumps(report.as_json(), indent=1, default=str) if as_json else _in_words(report)
+        )
+        if report.count(Outcome.REFUSED):
+            raise CommandError("This import would be refused.")
+
+    def _import(self, access: Access, path: Path, *, dry_run: bool) -> Report:
+        progress = Progress(self.stderr)
+        message = f"Imported {path.name}"
+        if path.is_dir():
+            return import_directory(access, path, dry_run=dry_run, message=message, progress=progress)
+        with path.open("rb") as archive:
+            return import_zip(
+                access, archive, dry_run=dry_run, message=message, limits=OPERATOR_LIMITS, progress=progress
+            )
+
+
+def _make_tree(tenant: str, tree: str) -> None:
+    try:
+        create_tree(tenant_named(tenant), tree)
+    except (TreeExists, FormatError) as error:
+        raise CommandError(str(error)) from error
+
+
+def _in_words(report: Report) -> str:
+    lines = []
+    for file in report.files:
+        if file.outcome is not Outcome.UNCHANGED or file.opaque:
+            entries = f"  {file.entries} entries" if file.entries else ""
+            reason = f"  {file.reason}" if file.reason else ""
+            lines.append(f"{file.outcome:<10} {file.path}{entries}{reason}")
+        lines += [f"{'':<10}   line {block.line} is no usable entry: {block.reason}" for block in file.opaque]
+    lines += [f"warning    {warning}" for warning in report.warnings]
+    counts = ", ".join(f"{report.count(outcome)} {outcome}" for outcome in Outcome if report.count(outcome))
+    stored = sum(file.entries for file in report.files)
+    did = "Would import" if report.dry_run else "Imported"
+    lines.append(f"{did}: {counts or 'no files'}; {stored} entries; revision {report.revision}.")
+    return "\n".join(lines)

@@ -1,0 +1,99 @@
+"""What an import did, or would do, file by file."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from memsvc.format.documents import BlockKind, cut_file
+from memsvc.format.paths import is_memory_file
+
+
+class Outcome(StrEnum):
+    CREATED = "created"
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    SKIPPED = "skipped"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueBlock:
+    """A block with the shape of an entry that can't be used as one; it is kept. `line` counts from 1."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """What became of one file; `reason` is for those that were skipped or refused.
+
+    `path` is the path in the tree, or the name in the archive where there is none.
+    """
+
+    path: str
+    outcome: Outcome
+    reason: str = ""
+    entries: int = 0
+    opaque: tuple[OpaqueBlock, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A whole import. After a dry run `revision` is the one that was looked at and nothing was changed."""
+
+    revision: int
+    dry_run: bool
+    files: list[FileReport]
+    warnings: list[str] = field(default_factory=list)
+
+    def count(self, outcome: Outcome) -> int:
+        return sum(file.outcome == outcome for file in self.files)
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "counts": {outcome.value: self.count(outcome) for outcome in Outcome}}
+
+
+@dataclass(slots=True)
+class Contents:
+    """What the files of an import hold, as far as it concerns more than one of them."""
+
+    path_of: dict[str, str] = field(default_factory=dict)
+    duplicates: list[tuple[str, str]] = field(default_factory=list)
+    references: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, path: str, data: bytes) -> tuple[int, tuple[OpaqueBlock, ...]]:
+        """Take in a file; answers how many entries it has, and the blocks that look like one and are none."""
+        if not is_memory_file(path):
+            return 0, ()
+        entries, line = 0, 1
+        opaque: list[OpaqueBlock] = []
+        for block in cut_file(path, data):
+            if block.kind is BlockKind.OPAQUE:
+                opaque.append(OpaqueBlock(line + _blank_lines_above(block.raw), block.reason))
+            if block.entry is not None:
+                entries += 1
+                self._note(path, block.entry.entry_id, (block.entry.supersedes, block.entry.superseded_by))
+            line += block.raw.count(b"\n")
+        return entries, tuple(opaque)
+
+    def warnings(self) -> Iterator[str]:
+        """Entries that exist twice, and references to entries that the import does not bring."""
+        for entry_id, path in self.duplicates:
+            yield f"entry {entry_id} of {path} is in {self.path_of[entry_id]} too; the first by path is the one found"
+
+    def dangling(self) -> Iterator[tuple[str, str]]:
+        """References, as (id that is referred to, path), to entries that the import doesn't bring."""
+        return ((entry_id, path) for entry_id, path in self.references if entry_id not in self.path_of)
+
+    def _note(self, path: str, entry_id: str, references: tuple[str | None, ...]) -> None:
+        if entry_id in self.path_of:
+            self.duplicates.append((entry_id, path))
+        else:
+            self.path_of[entry_id] = path
+        self.references += [(reference, path) for reference in references if reference]
+
+
+def _blank_lines_above(raw: bytes) -> int:
+    return raw[: len(raw) - len(raw.lstrip())].count(b"\n")
