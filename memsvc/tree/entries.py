@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from memsvc import format
 from memsvc.format import InvalidText, MemoryCategory, MemoryEntry
-from memsvc.tree import files, router
+from memsvc.tree import files, router, statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content, rendered, row_of
 from memsvc.tree.drafts import EntryDraft, Precondition
@@ -22,6 +22,7 @@ class Composed:
     `path` is None when it follows from the entry that is superseded.
     """
 
+    draft: EntryDraft
     entry: MemoryEntry
     text: str
     path: str | None
@@ -51,18 +52,20 @@ def compose(access: Access, draft: EntryDraft) -> Composed:
     if expires_at and expires_at <= datetime.now(tz=UTC):
         raise InvalidText("expires_at lies in the past; leave it out for an entry that stays")
     stored = next(block.entry for block in format.cut(text.encode()) if block.entry)
-    return Composed(entry=stored, text=text, path=path, expires_at=expires_at)
+    return Composed(draft=draft, entry=stored, text=text, path=path, expires_at=expires_at)
 
 
 def add(change: Change, access: Access, composed: Composed) -> EntryWritten:
     """Append an entry, retire the one it supersedes, and tell the index."""
-    entry = composed.entry
-    retired = _target(change, access, entry) if entry.supersedes else None
+    retired = _target(change, access, composed.entry) if composed.entry.supersedes else None
     path = composed.path or _path_of(access, retired)
-    file = files.find(change, path)
+    taken, file, last = statements.end_of_file(change.tree, path, composed.entry.entry_id)
+    if taken:
+        return add(change, access, compose(access, composed.draft))
+    entry = composed.entry
     created = file is None
     file = file or files.create(change, path)
-    _append(change, file, composed)
+    _append(change, file, last, composed)
     if retired is not None:
         # The file may be the very one that was appended to: its counts must not be taken from two copies.
         _splice(change, file if retired.file_id == file.pk else retired.file, retired, by=entry.entry_id)
@@ -92,14 +95,7 @@ def _mention(path: str, composed: Composed) -> router.Mention:
 
 def visible_entry(change: Change, access: Access, entry_id: str) -> Block:
     """The live entry that has an id, with its file. Raises `EntryNotFound` for what the access can't see."""
-    block = (
-        Block.objects.of(change.tree)
-        .standing(None)
-        .entries()
-        .filter(entry_id=entry_id, duplicate=False)
-        .select_related("file")
-        .first()
-    )
+    block = statements.entry_with_id(change.tree, entry_id)
     if block is None or not files.visible_at(change, [block]) or not access.sees(block.file.path):
         raise EntryNotFound(entry_id)
     return block
@@ -125,8 +121,7 @@ def _path_of(access: Access, retired: Block | None) -> str:
     return retired.file.path
 
 
-def _append(change: Change, file: File, composed: Composed) -> None:
-    last = files.live_blocks(file).last()
+def _append(change: Change, file: File, last: Block | None, composed: Composed) -> None:
     before = rendered(last) if last else b""
     if before and not before.endswith(b"\n"):
         _append_to_text(change, file, composed)
@@ -138,7 +133,7 @@ def _append(change: Change, file: File, composed: Composed) -> None:
         for n, block in enumerate(format.cut_file(file.path, addition), start=1)
     ]
     rows[-1].expires_at = composed.expires_at
-    files.insert_blocks(change, rows)
+    files.insert_blocks(change, rows, free_ids=True)
     file.size += sum(row.size for row in rows)
     file.lines += sum(row.lines for row in rows)
     file.sha256 = ""
@@ -166,9 +161,7 @@ def _splice(change: Change, file: File, target: Block, *, by: str) -> None:
         _rewrite(change, file, target, after)
         return
     spliced = len(after) - len(before)
-    Block.objects.of(change.tree).filter(pk=target.pk).update(
-        superseded_by=by, superseded_in=change.number, spliced=spliced
-    )
+    statements.retire_block(target, by=by, revision=change.number, spliced=spliced)
     file.size += spliced
     file.lines += 1
     file.sha256 = ""

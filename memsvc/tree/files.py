@@ -10,6 +10,7 @@ from django.db.models.expressions import Combinable
 
 from memsvc import format
 from memsvc.format import BlockKind
+from memsvc.tree import statements
 from memsvc.tree.blocks import content, cut_as_before, differences, rendered, row_of
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFailed, TooLarge
@@ -19,11 +20,6 @@ from memsvc.tree.scope import Change
 # Room between two neighbours' positions, so that inserting seldom needs a new numbering.
 GAP = 1 << 20
 MAX_FILE_BYTES = 32 * 1024 * 1024
-
-_CHANGING = [
-    *("path", "parent", "added_in", "changed_in", "modified_at"),
-    *("size", "lines", "is_text", "newline", "sha256", "next_expiry"),
-]
 
 
 def rendered_size(revision: int | None = None) -> Combinable:
@@ -44,7 +40,7 @@ def _spliced(revision: int | None) -> Q:
 
 def find(change: Change, path: str) -> File | None:
     """The file at a canonical path, or None."""
-    return File.objects.of(change.tree).standing(None).filter(path=path).first()
+    return statements.file_at(change.tree, path)
 
 
 def require(change: Change, path: str) -> File:
@@ -217,17 +213,20 @@ def renumber(file: File) -> None:
         )
 
 
-def insert_blocks(change: Change, rows: Sequence[Block]) -> None:
-    """Add rows; of several entries with one id, the first in path order is the one that has it."""
+def insert_blocks(change: Change, rows: Sequence[Block], *, free_ids: bool = False) -> None:
+    """Add rows; of several entries with one id, the first in path order is the one that has it.
+
+    `free_ids` says that no other entry has any of these ids.
+    """
     if not rows:
         return
     change.made = True
-    ids = [row.entry_id for row in rows if row.entry_id]
+    ids = [] if free_ids else [row.entry_id for row in rows if row.entry_id]
     taken = set(_entries_with(change, ids).values_list("entry_id", flat=True)) if ids else set()
     clashing = {entry_id for entry_id, times in Counter(ids).items() if times > 1 or entry_id in taken}
     for row in rows:
         row.duplicate = row.entry_id in clashing
-    Block.objects.bulk_create(rows, batch_size=500)
+    statements.insert_blocks(rows)
     elect(change, clashing)
 
 
@@ -235,7 +234,7 @@ def close_blocks(change: Change, rows: Sequence[Block]) -> None:
     if not rows:
         return
     change.made = True
-    Block.objects.of(change.tree).filter(pk__in=[row.pk for row in rows]).update(removed_in=change.number)
+    statements.close_blocks(rows, change.tree.tenant_id, change.number)
     elect(change, _duplicated(change, [row.entry_id for row in rows if row.entry_id]))
 
 
@@ -294,7 +293,7 @@ def save(change: Change, file: File) -> None:
     """Keep what changed of a file's description."""
     change.made = True
     file.changed_in, file.modified_at = change.number, change.at
-    file.save(update_fields=_CHANGING)
+    statements.save_file(file)
 
 
 def close_files(change: Change, files: Sequence[File]) -> None:
@@ -331,6 +330,7 @@ def rename(change: Change, file: File, path: str) -> None:
         former_of=file,
     )
     file.path, file.parent, file.added_in = path, format.parent_of(path), change.number
+    file.save(update_fields=["path", "parent", "added_in"])
     save(change, file)
 
 

@@ -12,7 +12,7 @@ from django.db.models import F
 
 from memsvc import format
 from memsvc.format import BlockKind, IndexRow
-from memsvc.tree import files
+from memsvc.tree import files, statements
 from memsvc.tree.blocks import content, row_of
 from memsvc.tree.models import LIVE, Block, BlockQuerySet, File
 from memsvc.tree.scope import Change
@@ -35,11 +35,12 @@ def mention(change: Change, told: Mention, *, make_index: bool = False) -> None:
     if place is None:
         return
     index_path, relative = place
-    index = files.find(change, index_path)
+    index, row = statements.index_row(change.tree, index_path, relative)
     if index is None and make_index:
         index = _made(change, index_path)
+        row = _rows(index).filter(row_path=relative).last()
     if index is not None:
-        _mention_in(change, index, relative, told)
+        _mention_in(change, index, row, relative, told)
 
 
 def _made(change: Change, index_path: str) -> File:
@@ -49,8 +50,7 @@ def _made(change: Change, index_path: str) -> File:
     return index
 
 
-def _mention_in(change: Change, index: File, relative: str, told: Mention) -> None:
-    old = _rows(index).filter(row_path=relative).last()
+def _mention_in(change: Change, index: File, old: Block | None, relative: str, told: Mention) -> None:
     known = format.parse_row(old.text) if old else None
     row = format.merged_row(known, path=relative, description=told.description, tags=told.tags, when=told.on)
     expires_at = _later(old.expires_at, told.expires_at) if old else told.expires_at
@@ -90,8 +90,8 @@ def _put(
     block = row_of(format.Block(BlockKind.ROW, raw), index, position=position, revision=change.number)
     block.expires_at = expires_at
     if instead_of is not None:
-        _rows(index).filter(pk=instead_of.pk).update(removed_in=change.number)
-    block.save(force_insert=True)
+        statements.close_blocks([instead_of], index.tenant_id, change.number)
+    statements.insert_blocks([block])
     _resize(change, index, added=[block], removed=[instead_of] if instead_of else [])
 
 
@@ -179,7 +179,7 @@ def complete(change: Change, indexes: Sequence[File] | None = None) -> None:
         for file in below:
             place = format.router_of(file.path)
             if place and place[0] == index.path and place[1] not in have:
-                _mention_in(change, index, place[1], described(change, file))
+                _mention_in(change, index, None, place[1], described(change, file))
 
 
 def described(change: Change, file: File) -> Mention:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from uuid import UUID
 
 from django.db import (
     DatabaseError,
@@ -20,6 +19,7 @@ from django.db import (
 )
 from psycopg.errors import LockNotAvailable
 
+from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Busy, TreeError, TreeNotFound, Unavailable
 from memsvc.tree.models import Revision, Tree
@@ -52,7 +52,10 @@ class Change:
 @contextmanager
 def reading(access: Access) -> Iterator[None]:
     """One consistent moment of the tree, for as many statements as it takes."""
-    with _transaction(access.tree.tenant_id, snapshot=True):
+    with _transaction():
+        # Within an outer transaction the level can't be chosen any more; that one has its own moment.
+        enter = statements.enter if _nested() else statements.enter_snapshot
+        enter(access.tree.tenant_id)
         yield
 
 
@@ -64,27 +67,20 @@ def changing(access: Access, action: str, *, message: str = "") -> Iterator[Chan
     `TreeNotFound` when the tree was deleted meanwhile; then nothing was changed.
     """
     access.require_write()
-    with _transaction(access.tree.tenant_id):
-        tree = _locked(access.tree)
+    with _transaction():
+        tree = statements.lock_tree(access.tree)
+        if tree is None:
+            raise TreeNotFound(access.tree.name)
         change = Change(tree=tree, actor=access.actor, at=datetime.now(tz=UTC), number=tree.revision + 1)
         yield change
         if change.made:
             _record(change, action, message)
 
 
-def _locked(tree: Tree) -> Tree:
-    # NO KEY: a plain FOR UPDATE would also hold up inserts that merely refer to the row.
-    locked = Tree.objects.select_for_update(no_key=True).filter(tenant_id=tree.tenant_id, pk=tree.pk).first()
-    if locked is None:
-        raise TreeNotFound(tree.name)
-    return locked
-
-
 def _record(change: Change, action: str, message: str) -> None:
-    tree = change.tree
-    Revision.objects.create(
-        tenant_id=tree.tenant_id,
-        tree_id=tree.pk,
+    revision = Revision(
+        tenant_id=change.tree.tenant_id,
+        tree_id=change.tree.pk,
         number=change.number,
         at=change.at,
         actor_kind=change.actor.kind,
@@ -93,16 +89,13 @@ def _record(change: Change, action: str, message: str) -> None:
         action=action,
         message=message,
     )
-    Tree.objects.filter(tenant_id=tree.tenant_id, pk=tree.pk).update(
-        revision=change.number, index_behind=change.index_behind
-    )
+    statements.record(revision, index_behind=change.index_behind)
 
 
 @contextmanager
-def _transaction(tenant_id: UUID, *, snapshot: bool = False) -> Iterator[None]:
+def _transaction() -> Iterator[None]:
     try:
         with transaction.atomic():
-            _enter(tenant_id, snapshot=snapshot and not _nested())
             yield
     except (OperationalError, InterfaceError, DatabaseError) as error:
         raise _translated(error) from error
@@ -115,13 +108,6 @@ def _transaction(tenant_id: UUID, *, snapshot: bool = False) -> Iterator[None]:
 
 def _nested() -> bool:
     return len(connection.savepoint_ids) > 0 or len(connection.atomic_blocks) > 1
-
-
-def _enter(tenant_id: UUID, *, snapshot: bool) -> None:
-    # One round trip: the values are bound on the client, so several statements may travel together.
-    isolation = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; " if snapshot else ""
-    with connection.cursor() as cursor:
-        cursor.execute(isolation + "SELECT set_config('memsvc.tenant_id', %s, true)", [str(tenant_id)])
 
 
 def _translated(error: DatabaseError | InterfaceError) -> Exception:

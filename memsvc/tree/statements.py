@@ -1,0 +1,206 @@
+"""The statements of the hot paths, in SQL and each with its name.
+
+Django's query builder takes several times longer to put one of these together than Postgres takes to run it, and
+the tree stays locked meanwhile. Everything that is not hot goes through the models' querysets.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, models
+
+from memsvc.tree.models import Block, File, Revision, Tree
+
+_ROWS_AT_ONCE = 200
+
+
+def _columns(model: type[models.Model], alias: str) -> str:
+    """All columns of a model, in the order of `_names`; every column has the name of its attribute."""
+    return ", ".join(f"{alias}.{name}" for name in _names(model))
+
+
+def _names(model: type[models.Model]) -> list[str]:
+    return [field.attname for field in model._meta.concrete_fields]
+
+
+_TREE, _FILE, _BLOCK = _names(Tree), _names(File), _names(Block)
+
+
+def _instance[M: models.Model](model: type[M], names: Sequence[str], values: Sequence[Any]) -> M | None:
+    """A row as a model; None where an outer join found nothing."""
+    return model.from_db(connection.alias, names, values) if values[0] is not None else None
+
+
+def _one(sql: str, parameters: Sequence[Any]) -> Sequence[Any] | None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        row: Sequence[Any] | None = cursor.fetchone()
+    return row
+
+
+def _execute(sql: str, parameters: Sequence[Any]) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+
+
+# The tenant is set for the transaction only: a setting of the session would reach whoever has the connection next.
+_SET_TENANT = "SELECT set_config('memsvc.tenant_id', %s, true)"
+
+# Parameters are bound on the client, so two statements may travel in one round trip.
+# NO KEY: a plain FOR UPDATE would also hold up inserts that merely refer to the row.
+_LOCK_TREE = f"""
+{_SET_TENANT};
+SELECT {_columns(Tree, "t")} FROM tree_tree t WHERE tenant_id = %s AND id = %s FOR NO KEY UPDATE
+"""
+
+
+def enter(tenant_id: UUID) -> None:
+    """Say whose rows this transaction is about."""
+    _execute(_SET_TENANT, [str(tenant_id)])
+
+
+def enter_snapshot(tenant_id: UUID) -> None:
+    """The same as the first statement of a transaction that sees one moment and changes nothing."""
+    _execute(f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; {_SET_TENANT}", [str(tenant_id)])
+
+
+def lock_tree(tree: Tree) -> Tree | None:
+    """Enter, and lock a tree against other writers; None when it is gone."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LOCK_TREE, [str(tree.tenant_id), tree.tenant_id, tree.pk])
+        cursor.nextset()
+        row = cursor.fetchone()
+    return Tree.from_db(connection.alias, _TREE, row) if row else None
+
+
+_FILE_AT = f"""
+SELECT {_columns(File, "f")} FROM tree_file f
+WHERE tenant_id = %s AND tree_id = %s AND path = %s AND removed_in IS NULL
+"""
+
+
+def file_at(tree: Tree, path: str) -> File | None:
+    """The live file at a path."""
+    row = _one(_FILE_AT, [tree.tenant_id, tree.pk, path])
+    return File.from_db(connection.alias, _FILE, row) if row else None
+
+
+_END_OF_FILE = f"""
+SELECT EXISTS (
+           SELECT FROM tree_block
+           WHERE tenant_id = t.tenant_id AND tree_id = t.id AND entry_id = %s AND kind = 'entry' AND removed_in IS NULL
+       ),
+       {_columns(File, "f")}, {_columns(Block, "b")}
+FROM tree_tree t
+LEFT JOIN tree_file f ON f.tenant_id = t.tenant_id AND f.tree_id = t.id AND f.path = %s AND f.removed_in IS NULL
+LEFT JOIN LATERAL (
+    SELECT * FROM tree_block
+    WHERE tenant_id = f.tenant_id AND file_id = f.id AND removed_in IS NULL
+    ORDER BY position DESC LIMIT 1
+) b ON true
+WHERE t.tenant_id = %s AND t.id = %s
+"""
+
+
+def end_of_file(tree: Tree, path: str, entry_id: str) -> tuple[bool, File | None, Block | None]:
+    """Whether an entry id is taken, the live file at a path, and its last block."""
+    row = _one(_END_OF_FILE, [entry_id, path, tree.tenant_id, tree.pk])
+    assert row is not None  # the tree is locked
+    file, block = row[1 : 1 + len(_FILE)], row[1 + len(_FILE) :]
+    return row[0], _instance(File, _FILE, file), _instance(Block, _BLOCK, block)
+
+
+_INDEX_ROW = f"""
+SELECT {_columns(File, "f")}, {_columns(Block, "b")}
+FROM tree_file f
+LEFT JOIN LATERAL (
+    SELECT * FROM tree_block
+    WHERE tenant_id = f.tenant_id AND file_id = f.id AND row_path = %s AND kind = 'row' AND removed_in IS NULL
+    ORDER BY position DESC LIMIT 1
+) b ON true
+WHERE f.tenant_id = %s AND f.tree_id = %s AND f.path = %s AND f.removed_in IS NULL
+"""
+
+
+def index_row(tree: Tree, index_path: str, row_path: str) -> tuple[File | None, Block | None]:
+    """The router index at a path, and its row about one file (the last one, of several)."""
+    row = _one(_INDEX_ROW, [row_path, tree.tenant_id, tree.pk, index_path])
+    if row is None:
+        return None, None
+    return _instance(File, _FILE, row[: len(_FILE)]), _instance(Block, _BLOCK, row[len(_FILE) :])
+
+
+_ENTRY_WITH_ID = f"""
+SELECT {_columns(Block, "b")}, {_columns(File, "f")}
+FROM tree_block b
+JOIN tree_file f ON f.tenant_id = b.tenant_id AND f.tree_id = b.tree_id AND f.id = b.file_id
+WHERE b.tenant_id = %s AND b.tree_id = %s AND b.entry_id = %s
+  AND b.kind = 'entry' AND NOT b.duplicate AND b.removed_in IS NULL
+"""
+
+
+def entry_with_id(tree: Tree, entry_id: str) -> Block | None:
+    """The live entry that has an id, hidden or not, with its file."""
+    row = _one(_ENTRY_WITH_ID, [tree.tenant_id, tree.pk, entry_id])
+    if row is None:
+        return None
+    block = Block.from_db(connection.alias, _BLOCK, row[: len(_BLOCK)])
+    block.file = File.from_db(connection.alias, _FILE, row[len(_BLOCK) :])
+    return block
+
+
+_INSERT_BLOCKS = f"INSERT INTO tree_block ({', '.join(_BLOCK)}) VALUES "
+_BLOCK_VALUES = f"({', '.join(['%s'] * len(_BLOCK))})"
+
+
+def insert_blocks(rows: Sequence[Block]) -> None:
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        some = rows[start : start + _ROWS_AT_ONCE]
+        values = [getattr(row, name) for row in some for name in _BLOCK]
+        _execute(_INSERT_BLOCKS + ", ".join([_BLOCK_VALUES] * len(some)), values)
+
+
+_CLOSE_BLOCKS = "UPDATE tree_block SET removed_in = %s WHERE tenant_id = %s AND id = ANY(%s)"
+
+
+def close_blocks(rows: Iterable[Block], tenant_id: UUID, revision: int) -> None:
+    _execute(_CLOSE_BLOCKS, [revision, tenant_id, [row.pk for row in rows]])
+
+
+_RETIRE_BLOCK = """
+UPDATE tree_block SET superseded_by = %s, superseded_in = %s, spliced = %s WHERE tenant_id = %s AND id = %s
+"""
+
+
+def retire_block(block: Block, *, by: str, revision: int, spliced: int) -> None:
+    """Say that an entry is superseded. None of these columns is in an index, so that none is written."""
+    _execute(_RETIRE_BLOCK, [by, revision, spliced, block.tenant_id, block.pk])
+
+
+_SAVE_FILE = """
+UPDATE tree_file SET changed_in = %s, modified_at = %s, size = %s, lines = %s, is_text = %s, newline = %s,
+    sha256 = %s, next_expiry = %s
+WHERE tenant_id = %s AND id = %s
+"""
+
+
+def save_file(file: File) -> None:
+    """Keep what describes a file's content."""
+    described = [file.changed_in, file.modified_at, file.size, file.lines, file.is_text, file.newline]
+    _execute(_SAVE_FILE, [*described, file.sha256, file.next_expiry, file.tenant_id, file.pk])
+
+
+_RECORD = """
+WITH counted AS (UPDATE tree_tree SET revision = %s, index_behind = %s WHERE tenant_id = %s AND id = %s)
+INSERT INTO tree_revision (id, tenant_id, tree_id, number, at, actor_kind, actor_id, actor_name, action, message)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+"""
+
+
+def record(revision: Revision, *, index_behind: bool) -> None:
+    """Count a revision in its tree, and write its row."""
+    tree = [revision.tenant_id, revision.tree_id]
+    actor = [revision.actor_kind, revision.actor_id, revision.actor_name]
+    made = [revision.pk, *tree, revision.number, revision.at, *actor, revision.action, revision.message]
+    _execute(_RECORD, [revision.number, index_behind, *tree, *made])
