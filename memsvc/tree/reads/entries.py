@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from memsvc import format
 from memsvc.format import CATEGORY_KIND, Confidence, InvalidText, MemoryCategory, MemoryKind, canonical_folder
+from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import entry_of
 from memsvc.tree.entries import entry_etag
@@ -49,12 +50,22 @@ EVERY_ACTIVE = EntryFilter()
 
 def get_entry(access: Access, entry_id: str, *, revision: int | None = None) -> EntryRead:
     """The entry with an id, superseded or not. Of several with one id, the first in path order has it."""
+    entry_id = _searchable(entry_id, "id")
     with moment(access, revision) as now:
-        named = now.blocks().entries().filter(entry_id=_searchable(entry_id, "id")).order_by("duplicate")
-        found = _read(now, _within(now, named, None)[:1])
+        found = _read(now, _named(now, entry_id) if revision is None else _formerly_named(now, entry_id))
     if not found:
         raise EntryNotFound(entry_id)
     return found[0]
+
+
+def _named(now: Moment, entry_id: str) -> list[Block]:
+    block = statements.entry_with_id(now.access.tree, entry_id)
+    return [block] if block and now.shows(block) and now.access.sees(block.file.path) else []
+
+
+def _formerly_named(now: Moment, entry_id: str) -> list[Block]:
+    named = now.blocks().entries().filter(entry_id=entry_id).order_by("duplicate")
+    return list(_within(now, named, None)[:1])
 
 
 def list_entries(

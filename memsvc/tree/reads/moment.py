@@ -42,6 +42,9 @@ class Moment:
     def visible(self) -> Q:
         return Q(expires_at__isnull=True) | Q(expires_at__gt=self.at)
 
+    def shows(self, block: Block) -> bool:
+        return block.expires_at is None or block.expires_at > self.at
+
     def blocks_of(self, file: File) -> BlockQuerySet:
         return self.blocks().filter(file_id=file.content_id).order_by("position")
 
