@@ -103,9 +103,9 @@ def superseded(raw: bytes, by: str) -> bytes:
         raise InvalidEntry("the block is no entry; only entries can be superseded")
     head = _Head(raw, spans[0])
     by = _checked_id(by)
+    expected = head.read().replaced_by(by)
     if head.is_usual:
         return head.with_line(by, head.places()[0])
-    expected = head.read().replaced_by(by)
     candidates = [head.filled(by)] if head.has_key(b"superseded_by") else []
     candidates += [head.with_line(by, place) for place in head.places()]
     for changed in candidates:
@@ -228,7 +228,7 @@ def _gap_below(last: bytes, line_end: bytes) -> bytes:
 
 _KEY = re.compile(rb"(supersedes|superseded_by|tags|summary)[ \t]*:(?=[ \t\r\n])")
 _EMPTY_VALUE = re.compile(
-    rb"(superseded_by[ \t]*:)[ \t]*(?:~|null|Null|NULL|''|\"\")?(?=[ \t]*(?:[ \t]#.*)?\r?\n\Z)"
+    rb"(superseded_by[ \t]*:)(?:[ \t]+(?:~|null|Null|NULL|''|\"\"))?(?=[ \t]*(?:[ \t]#.*)?\r?\n\Z)"
 )
 # Lines that hold one value each, so that a line between any two of them is a key of its own.
 _USUAL = re.compile(

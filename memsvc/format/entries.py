@@ -2,6 +2,7 @@
 
 import re
 import secrets
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timezone
@@ -368,9 +369,9 @@ def _checked_id(value: str, *, field: str) -> str:
 
 
 def _checked_body(body: str) -> str:
-    if isinstance(body, str) and len(body) > MAX_BODY_BYTES:
+    checked_text(body, field="body", max_bytes=sys.maxsize)
+    if len(body) > 2 * MAX_BODY_BYTES:
         raise _body_too_large()
-    checked_text(body, field="body", max_bytes=4 * MAX_BODY_BYTES)
     # A "\r" that stands before a line end would be read as a part of it.
     stored = trimmed_body(re.sub(r"\r+(?=\n|\Z)", "", body))
     if len(stored.encode()) > MAX_BODY_BYTES:
