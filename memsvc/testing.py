@@ -60,7 +60,7 @@ def fresh_remote_backend(name: str | None = None) -> "RemoteBackend":
 
 def fresh_tree(name: str | None = None) -> "Tree":
     """The empty default tree of a new tenant."""
-    _set_up_django()
+    set_up()
     from django.db import close_old_connections
 
     from memsvc.tree.trees import tree_of
@@ -75,7 +75,7 @@ def fresh_tree(name: str | None = None) -> "Tree":
 @cache
 def server_url() -> str:
     """The base URL of a real server on this process's database. It sees only what was committed."""
-    _set_up_django()
+    set_up()
     server = ExitStack()
     url = server.enter_context(running_server())
     atexit.register(server.close)
@@ -142,7 +142,8 @@ def database_url() -> str:
 
 
 @cache
-def _set_up_django() -> None:
+def set_up() -> None:
+    """Set Django up on a throw-away database, for what imports models; the other functions do it by themselves."""
     from django.conf import settings
 
     if settings.configured:

@@ -27,18 +27,20 @@ from memsvc.client.results import (
     edit_refusal,
     file_info,
     grep_match,
+    is_media,
+    media_result,
     read_result,
     refusal,
     transfer_refusal,
 )
 from memsvc.format import Confidence, FormatError, IndexRow, MemoryCategory, MemoryHit, MemoryKind
-from memsvc.format.layout import in_utc
 from memsvc.format.paths import canonical_folder, canonical_path
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.errors import Busy, EntryNotFound, FileNotFound, IsFolder, TreeError, Unavailable
 from memsvc.tree.models import Tree
+from memsvc.tree.reads import EntryFilter
 from memsvc.tree.results import EntriesPage, EntryRead
 from tenants.actors import SYSTEM, Actor
 
@@ -92,8 +94,9 @@ class PostgresBackend(BackendProtocol):
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         def work() -> ReadResult:
             path = self._existing_file(file_path)
-            page = reads.read_lines(self._access, path, offset=offset, limit=limit)
-            return read_result(page)
+            if is_media(path):
+                return media_result(reads.read_file(self._access, path).data)
+            return read_result(reads.read_lines(self._access, path, offset=offset, limit=limit))
 
         return _answer(work, lambda error: ReadResult(error=_refusal(error, file_path)))
 
@@ -235,26 +238,20 @@ class PostgresBackend(BackendProtocol):
     ) -> list[MemoryHit]:
         """Entries that hold every word of `query`, newest first."""
 
+        wanted = EntryFilter(
+            kind=kind, category=category, tags=tags, active=None if include_superseded else True
+        )
+
         def page(cursor: str | None, size: int) -> EntriesPage:
-            return reads.search_entries(
-                self._access,
-                query,
-                kind=kind,
-                category=category,
-                tags=tags,
-                active=None if include_superseded else True,
-                cursor=cursor,
-                limit=size,
-            )
+            return reads.search_entries(self._access, query, wanted, cursor=cursor, limit=size)
 
         return _answer_or_refuse(lambda: _collected(page, max(1, limit)))
 
     def memory_recent_episodes(self, *, since: datetime | None = None, limit: int = 100) -> list[MemoryHit]:
         """The newest `limit` active episodes, oldest first."""
-        start = None if since is None else in_utc(since)
         return _answer_or_refuse(
             lambda: [
-                _hit(found) for found in reads.recent_episodes(self._access, since=start, limit=max(1, limit))
+                _hit(found) for found in reads.recent_episodes(self._access, since=since, limit=max(1, limit))
             ]
         )
 

@@ -5,7 +5,6 @@ write, unchanged bytes stay, a failed write is taken back, and writers of one pr
 processes, or a crash between two files, need the service (`PostgresBackend`, `RemoteBackend`).
 """
 
-import unicodedata
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -34,6 +33,7 @@ from memsvc.format import (
     with_superseded,
 )
 from memsvc.format.layout import MEMORY_ROOT, in_utc
+from memsvc.tree.words import folded, search_text, tag_keys
 
 
 class FileMemory:
@@ -112,15 +112,15 @@ class FileMemory:
         include_superseded: bool = False,
         limit: int = 20,
     ) -> list[MemoryHit]:
-        words = _folded(query).split()
-        wanted = {_folded(tag) for tag in tags}
+        words = folded(query).split()
+        wanted = set(tag_keys(tags))
         hits = [
             hit
             for hit in self._entries(newest_first=True)
             if (include_superseded or hit.entry.is_active)
             and kind in (None, hit.entry.kind)
             and category in (None, hit.entry.category)
-            and wanted <= {_folded(tag) for tag in hit.entry.tags}
+            and wanted <= set(tag_keys(hit.entry.tags))
             and _holds_all(hit.entry, words)
         ]
         hits.sort(key=lambda hit: hit.entry.created, reverse=True)
@@ -231,10 +231,5 @@ def _require_text(path: str, data: bytes) -> None:
 def _holds_all(entry: MemoryEntry, words: list[str]) -> bool:
     if not words:
         return True
-    text = _folded("\n".join((entry.summary, entry.body, *entry.tags, entry.source, entry.entry_id)))
+    text = search_text(entry)
     return all(word in text for word in words)
-
-
-def _folded(text: str) -> str:
-    """Spellings that people take for the same: case, composed and decomposed letters."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())

@@ -117,7 +117,7 @@ class RemoteBackend(BackendProtocol):
                 return media_result(self._client.read_bytes(path).data)
             return read_result(self._client.read_lines(path, offset=_number(offset), limit=_number(limit)))
         except Exception as error:
-            return ReadResult(error=refusal(*_reason(error), file_path))
+            return ReadResult(error=refusal(*_reason_for_file(error), file_path))
 
     def write(self, file_path: str, content: str) -> WriteResult:
         try:
@@ -135,7 +135,7 @@ class RemoteBackend(BackendProtocol):
             edited = self._client.edit_file(path, old_string, new_string, replace_all=replace_all)
             return EditResult(path=self._mount.to_agent(path), occurrences=edited.occurrences)
         except Exception as error:
-            return EditResult(error=edit_refusal(*_reason(error), file_path))
+            return EditResult(error=edit_refusal(*_reason_for_file(error), file_path))
 
     def delete(self, file_path: str) -> DeleteResult:
         try:
@@ -348,6 +348,12 @@ def _reason(error: Exception) -> tuple[str, str]:
         return error.code, str(error)
     logger.error("a backend call failed: %s", type(error).__name__, exc_info=error)
     return "internal_error", ""
+
+
+def _reason_for_file(error: Exception) -> tuple[str, str]:
+    """As `_reason`; to an agent that reads or edits, a folder is a file that is not there."""
+    code, message = _reason(error)
+    return ("file_not_found" if code == "is_directory" else code), message
 
 
 @contextmanager
