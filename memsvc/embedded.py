@@ -15,8 +15,8 @@ import importlib.util
 import os
 import pwd
 import secrets
-import shlex
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -40,6 +40,7 @@ MAX_SOCKET_PATH_BYTES = 100  # kernels stop at 104 to 108
 START_SECONDS = 120
 STOP_SECONDS = 60
 ORPHANS_SECONDS = 15
+POLL_SECONDS = 0.02
 ACCOUNTS = ("memsvc_pg", "postgres", "nobody")
 
 SETTINGS: dict[str, str | int] = {
@@ -227,10 +228,11 @@ class Cluster:
             # The home directory and not the temporary one, where any local user could take the name first.
             candidates = [self.folder / "s", Path(_own_entry().pw_dir) / f".{short}"]
         for candidate in candidates:
-            if len(os.fsencode(candidate / f".s.PGSQL.{PORT}")) <= MAX_SOCKET_PATH_BYTES:
+            length = len(os.fsencode(candidate / f".s.PGSQL.{PORT}"))
+            if length <= MAX_SOCKET_PATH_BYTES and "," not in str(candidate):  # libpq takes a comma for a list
                 return candidate
         raise EmbeddedPgError(
-            f"{self.folder} is too long a path for a socket: set MEMSVC_DATA_DIR to a shorter one"
+            f"{self.folder} is no path for a socket (too long, or with a comma): set MEMSVC_DATA_DIR to another"
         )
 
     def params(self, database: str = DATABASE) -> dict[str, str | int]:
@@ -253,7 +255,14 @@ class Cluster:
                 self._initialise(pg)
             if not self.running():
                 self._launch(pg)
-            self._create_database(database)
+            try:
+                self._create_database(database)
+            except psycopg.OperationalError:
+                if self.running():
+                    raise
+                # It was killed a moment before, and was still seen alive.
+                self._launch(pg)
+                self._create_database(database)
 
     def hold(self, database: str = DATABASE) -> None:
         """Start, and keep `stop()` of other processes away for as long as this process lives."""
@@ -351,7 +360,7 @@ class Cluster:
         return _spill() / f"data-{secrets.token_hex(6)}"
 
     def _launch(self, pg: "_Programs") -> None:
-        self._await_dying_server()
+        self._await_end()
         if os.geteuid() == 0:
             _spill()
         _private_folder(self.socket_folder, pg.account)
@@ -359,34 +368,56 @@ class Cluster:
         for stale in (self.folder / "postmaster.pid", self.socket_folder / f".s.PGSQL.{PORT}.lock"):
             stale.unlink(missing_ok=True)
         data = self.folder.resolve()
-        pg.write(
-            data / "pg_hba.conf", "local all all peer map=memsvc\nlocal replication all peer map=memsvc\n"
-        )
+        access = "local all all peer map=memsvc\nlocal replication all peer map=memsvc\n"
+        pg.write(data / "pg_hba.conf", access)
         pg.write(data / "pg_ident.conf", f'memsvc "{_own_entry().pw_name}" all\n')
-        # The setting is a list, in which a name is quoted as in SQL.
-        sockets = '"' + str(self.socket_folder).replace('"', '""') + '"'
-        options = SETTINGS | {"unix_socket_directories": sockets}
-        flags = " ".join("-c " + shlex.quote(f"{name}={value}") for name, value in options.items())
         deadline = time.monotonic() + ORPHANS_SECONDS
-        while problem := pg.start_server(data, flags):
+        while problem := self._try_to_launch(pg, data):
             # Backends outlive a killed server by a moment, and hold its shared memory until they notice.
             if "shared memory block" not in problem or time.monotonic() > deadline:
                 raise EmbeddedPgError(f"PostgreSQL does not start:\n{problem}")
-            time.sleep(0.2)
+            time.sleep(POLL_SECONDS)
 
-    def _await_dying_server(self) -> None:
-        """A server on its way down no longer takes connections, but deletes its pid file as the last thing."""
-        deadline = time.monotonic() + STOP_SECONDS
-        while self.pid() is not None:
+    def _try_to_launch(self, pg: "_Programs", data: Path) -> str:
+        """Start the server and wait until it takes connections. Returns what it logged if it failed, else nothing."""
+        log = data / "server.log"
+        logged_before = log.stat().st_size if log.exists() else 0
+        # The setting is a list, in which a name is quoted as in SQL.
+        sockets = '"' + str(self.socket_folder).replace('"', '""') + '"'
+        options = SETTINGS | {"unix_socket_directories": sockets}
+        flags = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
+        pid = pg.run_detached("postgres", "-D", data, *flags, log=log)
+        deadline = time.monotonic() + START_SECONDS
+        while not self._ready(pid):
+            if not _command_of(pid):
+                return log.read_bytes()[logged_before:].decode(errors="replace")
             if time.monotonic() > deadline:
-                raise EmbeddedPgError(f"process {self.pid()} holds {self.folder} but does not answer; end it")
-            time.sleep(0.05)
+                raise EmbeddedPgError(f"PostgreSQL is not ready after {START_SECONDS} s; see {log}")
+            time.sleep(POLL_SECONDS)
+        return ""
+
+    def _ready(self, pid: int) -> bool:
+        """Whether process `pid` is the server and says that it takes connections, in the last line of its pid file."""
+        try:
+            lines = (self.folder / "postmaster.pid").read_text().split()
+        except FileNotFoundError:
+            return False
+        return bool(lines) and (lines[0], lines[-1]) == (str(pid), "ready")
+
+    def _await_end(self) -> None:
+        """Wait until no server is left: on its way down it takes no connections, but still holds the data."""
+        deadline = time.monotonic() + STOP_SECONDS
+        while (pid := self.pid()) is not None:
+            if time.monotonic() > deadline:
+                raise EmbeddedPgError(f"process {pid} holds {self.folder} and does not end; kill it")
+            time.sleep(POLL_SECONDS)
 
     def _stop(self) -> bool:
-        if self.pid() is None:
+        pid = self.pid()
+        if pid is None:
             return False
-        data = self.folder.resolve()
-        _Programs.installed().run("pg_ctl", "-D", data, "-w", "-t", STOP_SECONDS, "-m", "fast", "stop")
+        os.kill(pid, signal.SIGINT)  # PostgreSQL's "fast" shutdown: ends sessions, writes a checkpoint
+        self._await_end()
         return True
 
     def _answers(self) -> bool:
@@ -399,8 +430,6 @@ class Cluster:
         return True
 
     def _create_database(self, name: str) -> None:
-        if name == "postgres":
-            return
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             if connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).fetchone() is None:
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
@@ -426,15 +455,14 @@ class _Programs:
         if done.returncode:
             raise EmbeddedPgError(f"{program} failed ({done.returncode}):\n{said}")
 
-    def start_server(self, data: Path, flags: str) -> str:
-        """Start and wait until it takes connections. Returns what the server logged if it failed, else nothing."""
-        log = data / "server.log"
-        logged_before = log.stat().st_size if log.exists() else 0
-        try:
-            self.run("pg_ctl", "-D", data, "-w", "-t", START_SECONDS, "-l", log, "-o", flags, "start")
-        except EmbeddedPgError as error:
-            return str(error) + log.read_bytes()[logged_before:].decode(errors="replace")
-        return ""
+    def run_detached(self, program: str, *arguments: object, log: Path) -> int:
+        """Start a program that outlives this process, and is no child of it; returns its process id."""
+        script = '"$@" </dev/null >>"$0" 2>&1 & echo $!'
+        with tempfile.TemporaryFile() as output:
+            command = ["/bin/sh", "-c", script, str(log), str(self.folder / program), *map(str, arguments)]
+            self._as_account(command, output=output, detached=True)
+            output.seek(0)
+            return int(output.read())
 
     def write(self, path: Path, text: str) -> None:
         # As the account itself: root writing into another account's folder could be led astray by a link.
@@ -450,6 +478,7 @@ class _Programs:
         *,
         input: IO[bytes] | int = subprocess.DEVNULL,
         output: IO[bytes] | None = None,
+        detached: bool = False,
     ) -> subprocess.CompletedProcess[bytes]:
         root = os.geteuid() == 0
         return subprocess.run(
@@ -463,6 +492,7 @@ class _Programs:
             user=self.account.uid if root else None,
             group=self.account.gid if root else None,
             extra_groups=[] if root else None,
+            start_new_session=detached,  # out of reach of the terminal's Ctrl-C
             check=False,
         )
 
