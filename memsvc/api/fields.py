@@ -153,10 +153,7 @@ def require_text(data: Any) -> str:
 def _whole_number(data: Any) -> int:
     if isinstance(data, int) and not isinstance(data, bool):
         return data
-    try:
-        # More digits than any bigint has are refused before they are counted.
-        if isinstance(data, str) and len(data) <= 20 and data.isascii():
-            return int(data)
-    except ValueError:
-        pass
+    # More digits than any bigint has are refused before they are counted.
+    if isinstance(data, str) and len(data) <= 20 and data.isascii() and data.removeprefix("-").isdecimal():
+        return int(data)
     raise serializers.ValidationError("This must be a whole number.", code="invalid")

@@ -22,7 +22,8 @@ from memsvc.api.serializers import (
 from memsvc.api.views import TreeView, with_etag
 from memsvc.format import InvalidPath, spelt_path, visible_path
 from memsvc.tree import reads, services
-from memsvc.tree.errors import FileNotFound, IsFolder, NotFound
+from memsvc.tree.access import Access
+from memsvc.tree.errors import FileNotFound, IsFolder
 from memsvc.tree.results import Uploaded
 from tenants.scopes import Scope
 
@@ -213,14 +214,15 @@ class DownloadView(TreeView):
     scopes = {"POST": Scope.READ}
 
     def post(self, request: Request, tree: str) -> Response:
-        paths = self.body(DownloadInput)["paths"]
-        return Response(answers.items(self._downloaded(path) for path in paths))
+        access, paths = self.access, self.body(DownloadInput)["paths"]
+        return Response(answers.items(downloaded(access, path) for path in paths))
 
-    def _downloaded(self, path: str) -> answers.Json:
-        try:
-            return answers.downloaded(path, reads.read_file(self.access, path), None)
-        except (NotFound, IsFolder, InvalidPath) as error:
-            return answers.downloaded(path, None, error.code)
+
+def downloaded(access: Access, path: str) -> answers.Json:
+    try:
+        return answers.downloaded(path, reads.read_file(access, path), None)
+    except (FileNotFound, IsFolder, InvalidPath) as error:
+        return answers.downloaded(path, None, error.code)
 
 
 def is_visible(path: str) -> bool:

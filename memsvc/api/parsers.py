@@ -1,4 +1,4 @@
-"""Bodies of requests: strict JSON, or bytes as they are. Both are refused, before they are read, over their limit."""
+"""Bodies of requests: strict JSON, or bytes as they are."""
 
 import json
 from collections import Counter
@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from io import BytesIO
 from typing import IO, Any
 
-from django.conf import settings
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 
@@ -40,13 +39,12 @@ class RawParser(BaseParser):
 
 def read_body(stream: IO[Any], context: Mapping[str, Any] | None) -> bytes:
     sink = BytesIO()
-    copy_body(stream, sink, (context or {})["request"].META, settings.MAX_BODY_BYTES)
+    copy_body(stream, sink, (context or {})["request"].META)
     return sink.getvalue()
 
 
-def copy_body(stream: IO[Any], sink: IO[bytes], meta: Mapping[str, Any], max_bytes: int) -> None:
-    """Read a body of at most `max_bytes` into a file, and go back to its start."""
-    require_plain_body(meta, max_bytes)
+def copy_body(stream: IO[Any], sink: IO[bytes], meta: Mapping[str, Any]) -> None:
+    """Read a body into a file, and go back to its start."""
     copied = 0
     while piece := stream.read(PIECE_BYTES):
         sink.write(piece)

@@ -17,12 +17,13 @@ from rest_framework.exceptions import APIException
 
 from memsvc.format import FormatError
 from memsvc.logging import request_id
-from memsvc.transfer.errors import ImportRefused, InvalidArchive
+from memsvc.transfer.errors import ImportRefused
 from memsvc.tree import errors
 
 MEDIA_TYPE = "application/problem+json"
 API_ROOT = "/v1/"
 RETRY_AFTER_SECONDS = 1
+MAX_SHOWN_ERRORS = 100
 
 # The first class that fits counts.
 TREE_STATUSES: tuple[tuple[type[errors.TreeError], int], ...] = (
@@ -41,8 +42,6 @@ TREE_STATUSES: tuple[tuple[type[errors.TreeError], int], ...] = (
     (errors.Forbidden, 403),
     (errors.Busy, 503),
     (errors.Unavailable, 503),
-    (InvalidArchive, 400),
-    (ImportRefused, 400),
 )
 # What a client may want to act on, besides the code.
 MEMBERS = ("path", "entry_id", "successor", "revision", "etag", "occurrences", "total_lines", "newest")
@@ -106,6 +105,8 @@ def handle(error: Exception, context: object = None) -> HttpResponse | None:
     match error:
         case errors.TreeError():
             return _tree_problem(error)
+        case ImportRefused():
+            return _import_problem(error)
         case FormatError():
             return problem(_format_status(error), error.code, str(error))
         case exceptions.ValidationError():
@@ -144,6 +145,14 @@ def _batch_problem(error: errors.BatchFailed) -> HttpResponse | None:
     members = {name: getattr(cause, name) for name in MEMBERS if hasattr(cause, name)}
     members["operation"] = error.index
     return problem(status, cause.code, str(error), members=members, headers=_retry_after(status))
+
+
+def _import_problem(error: ImportRefused) -> HttpResponse:
+    shown = [
+        {"field": name, "message": reason, "code": error.code}
+        for name, reason in error.refused[:MAX_SHOWN_ERRORS]
+    ]
+    return problem(400, error.code, str(error), members={"errors": shown})
 
 
 def _format_status(error: FormatError) -> int:

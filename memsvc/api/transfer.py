@@ -8,7 +8,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memsvc.api.parsers import copy_body, require_plain_body
+from memsvc.api.parsers import copy_body
 from memsvc.api.problems import InvalidRequest
 from memsvc.api.serializers import ImportQuery, RevisionQuery
 from memsvc.api.views import TreeView
@@ -61,12 +61,15 @@ class ImportsView(TreeView):
     queries = {"POST": ImportQuery}
     parser_classes = (ZipParser,)
 
+    @property
+    def max_body_bytes(self) -> int:
+        return int(settings.MAX_IMPORT_BYTES)
+
     def post(self, request: Request, tree: str) -> Response:
         access = self.access
-        require_plain_body(request.META, settings.MAX_IMPORT_BYTES)
         if not request.data:
             raise InvalidRequest("Send a zip archive as the body.")
         with TemporaryFile() as archive:
-            copy_body(cast(IO[bytes], request.data), archive, request.META, settings.MAX_IMPORT_BYTES)
+            copy_body(cast(IO[bytes], request.data), archive, request.META)
             report = import_zip(access, archive, dry_run=self.params["dry_run"])
         return Response(report.as_json())

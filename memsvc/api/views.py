@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, cast
 
+from django.conf import settings
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer, JSONRenderer
@@ -13,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from memsvc.api import problems
-from memsvc.api.parsers import StrictJSONParser
+from memsvc.api.parsers import StrictJSONParser, require_plain_body
 from memsvc.api.preconditions import quoted
 from memsvc.api.serializers import Input, NoQuery, Query
 from memsvc.tree.access import Access
@@ -57,9 +58,14 @@ class TenantView(APIView):
         super().initial(request, *args, **kwargs)
         method = self._method()
         self._require(method)
+        require_plain_body(request.META, self.max_body_bytes)
         query = self.queries.get(method, NoQuery)(data=request.query_params)
         query.is_valid(raise_exception=True)
         self.params = query.validated_data
+
+    @property
+    def max_body_bytes(self) -> int:
+        return int(settings.MAX_BODY_BYTES)
 
     def _method(self) -> str:
         method = self.request.method or ""

@@ -1,0 +1,336 @@
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from tenants.models import Tenant
+from tests.api.conftest import client_with
+from tests.api.support import ENTRIES, SEARCH, add_entry, paths, post, problem, put, raw
+from tests.people import make_key
+
+FACTS = "/memory/semantic_memory/facts.md"
+MEMBERS = {
+    *(
+        "id",
+        "path",
+        "category",
+        "kind",
+        "created",
+        "source",
+        "confidence",
+        "tags",
+        "summary",
+        "body",
+        "supersedes",
+    ),
+    *("superseded_by", "is_active", "expires_at", "revision"),
+}
+
+
+def ids(answer: Any) -> list[str]:
+    assert answer.status_code == 200, answer.content
+    return [item["id"] for item in answer.json()["items"]]
+
+
+def test_an_entry_is_stored_in_the_file_of_its_category(api: APIClient) -> None:
+    made = add_entry(api, "ACME sits in Berlin.", summary="ACME's seat", tags=["acme"], confidence="high")
+
+    assert made.keys() == MEMBERS | {"superseded", "file_created", "peer_readable"}
+    assert (made["path"], made["kind"], made["is_active"]) == (FACTS, "semantic", True)
+    assert (made["file_created"], made["peer_readable"], made["superseded"]) == (True, True, None)
+    assert b"ACME sits in Berlin." in raw(api, FACTS[1:])
+
+
+def test_an_entry_is_found_by_its_id(api: APIClient) -> None:
+    made = add_entry(
+        api, "body", summary="sum", tags=["a", "b"], source="user", when="2026-03-01T12:00:00+02:00"
+    )
+
+    answer = api.get(f"{ENTRIES}/{made['id']}")
+    found = answer.json()
+
+    assert found.keys() == MEMBERS
+    assert found == {name: made[name] for name in MEMBERS}
+    assert (found["summary"], found["tags"], found["source"]) == ("sum", ["a", "b"], "user")
+    known = api.get(f"{ENTRIES}/{made['id']}", headers={"If-None-Match": answer.headers["ETag"]})
+    assert known.status_code == 304
+
+
+def test_an_episode_lies_in_the_file_of_its_month(api: APIClient) -> None:
+    made = add_entry(api, "it rained", category="events", when="2026-03-31T23:30:00-05:00")
+
+    assert made["path"] == "/memory/episodic_memory/events/2026-04.md"
+
+
+def test_an_entry_may_expire(api: APIClient) -> None:
+    made = add_entry(api, expires_at="2999-01-01T00:00:00Z")
+
+    assert made["expires_at"] == "2999-01-01T00:00:00Z"
+    assert problem(post(api, ENTRIES, category="facts", body="x", expires_at="2001-01-01")) == (
+        400,
+        "invalid_text",
+    )
+
+
+def test_a_successor_takes_the_place_of_an_entry(api: APIClient) -> None:
+    old = add_entry(api, "Berlin", summary="the seat", tags=["acme"])
+
+    answer = post(api, f"{ENTRIES}/{old['id']}:supersede", body="Paris", source="user")
+    new = answer.json()
+    kept = api.get(f"{ENTRIES}/{old['id']}").json()
+
+    assert answer.status_code == 201
+    assert (new["supersedes"], new["superseded"], new["source"]) == (old["id"], old["id"], "user")
+    assert (new["category"], new["summary"], new["tags"], new["body"]) == (
+        "facts",
+        "the seat",
+        ["acme"],
+        "Paris",
+    )
+    assert (kept["superseded_by"], kept["is_active"], kept["body"]) == (new["id"], False, "Berlin")
+    assert ids(api.get(ENTRIES)) == [new["id"]]
+    assert ids(api.get(ENTRIES, {"status": "superseded"})) == [old["id"]]
+    assert ids(api.get(ENTRIES, {"status": "all"})) == [new["id"], old["id"]]
+
+
+def test_a_successor_may_have_a_summary_and_tags_of_its_own(api: APIClient) -> None:
+    old = add_entry(api, "Berlin", summary="the seat", tags=["acme"])
+
+    new = post(api, f"{ENTRIES}/{old['id']}:supersede", body="Paris", summary="", tags=[]).json()
+
+    assert (new["summary"], new["tags"]) == ("", [])
+
+
+def test_the_second_of_two_rivals_is_told_who_won(api: APIClient) -> None:
+    old = add_entry(api, "Berlin")
+    new = post(api, f"{ENTRIES}/{old['id']}:supersede", body="Paris").json()
+
+    late = post(api, ENTRIES, category="facts", body="Rome", supersedes=old["id"])
+
+    assert problem(late) == (409, "already_superseded")
+    assert (late.json()["successor"], late.json()["entry_id"]) == (new["id"], old["id"])
+    assert ids(api.get(ENTRIES)) == [new["id"]]
+
+
+def test_a_supersession_that_makes_no_sense_is_refused(api: APIClient) -> None:
+    old = add_entry(api, "Berlin")
+
+    other = post(api, f"{ENTRIES}/{old['id']}:supersede", body="x", category="rules")
+    unknown = post(api, f"{ENTRIES}/mem_nobody:supersede", body="x")
+
+    assert problem(other) == (409, "invalid_supersession")
+    assert problem(unknown) == (404, "entry_not_found")
+    assert len(ids(api.get(ENTRIES, {"status": "all"}))) == 1
+
+
+def test_an_entry_is_retired(api: APIClient) -> None:
+    kept, gone = add_entry(api, "kept"), add_entry(api, "gone")
+
+    answer = api.delete(f"{ENTRIES}/{gone['id']}")
+
+    assert answer.json() == {"id": gone["id"], "path": FACTS, "revision": 3}
+    assert problem(api.get(f"{ENTRIES}/{gone['id']}")) == (404, "entry_not_found")
+    assert problem(api.delete(f"{ENTRIES}/{gone['id']}")) == (404, "entry_not_found")
+    assert ids(api.get(ENTRIES)) == [kept["id"]]
+    assert api.get(f"{ENTRIES}/{gone['id']}", {"revision": 2}).json()["body"] == "gone"
+
+
+def test_an_entry_is_retired_only_as_one_knows_it(api: APIClient) -> None:
+    made = add_entry(api, "kept")
+    etag = api.get(f"{ENTRIES}/{made['id']}").headers["ETag"]
+
+    stale = api.delete(f"{ENTRIES}/{made['id']}", headers={"If-Match": '"old"'})
+
+    assert problem(stale) == (412, "precondition_failed")
+    assert f'"{stale.json()["etag"]}"' == etag
+    assert api.delete(f"{ENTRIES}/{made['id']}", headers={"If-Match": etag}).status_code == 200
+
+
+def test_entries_are_listed_by_what_they_are(api: APIClient) -> None:
+    fact = add_entry(api, "f", tags=["a", "b"], source="user", confidence="high")["id"]
+    rule = add_entry(api, "r", category="rules", tags=["a"])["id"]
+    event = add_entry(api, "e", category="events", when="2020-01-01T00:00:00Z")["id"]
+
+    wanted: list[tuple[dict[str, Any], list[str]]] = [
+        ({}, [rule, fact, event]),
+        ({"kind": "semantic"}, [rule, fact]),
+        ({"category": "rules"}, [rule]),
+        ({"tag": ["a", "b"]}, [fact]),
+        ({"tag": "A"}, [rule, fact]),
+        ({"source": "user"}, [fact]),
+        ({"confidence": "high"}, [fact]),
+        ({"until": "2021-01-01"}, [event]),
+        ({"since": "2021-01-01T00:00:00Z"}, [rule, fact]),
+        ({"path_prefix": "/memory/episodic_memory"}, [event]),
+        ({"revision": 1}, [fact]),
+    ]
+    for params, expected in wanted:
+        assert ids(api.get(ENTRIES, params)) == expected, params
+
+
+def test_pages_hold_every_entry_once(api: APIClient) -> None:
+    made = [add_entry(api, f"fact {number}")["id"] for number in range(5)]
+
+    found, cursor = [], None
+    while True:
+        page = api.get(ENTRIES, {"limit": 2} | ({"cursor": cursor} if cursor else {})).json()
+        found += [item["id"] for item in page["items"]]
+        if (cursor := page["next"]) is None:
+            break
+
+    assert found == made[::-1]
+
+
+def test_search_finds_words_and_phrases(api: APIClient) -> None:
+    one = add_entry(api, "The cat sat on the mat.", tags=["pets"])["id"]
+    two = add_entry(api, "The mat is for the CAT.")["id"]
+
+    assert ids(post(api, SEARCH, query="cat mat")) == [two, one]
+    assert ids(post(api, SEARCH, query="cat sat", mode="phrase")) == [one]
+    assert ids(post(api, SEARCH, query="pets")) == [one]
+    assert ids(post(api, SEARCH, query="mat", tags=["pets"])) == [one]
+    assert ids(post(api, SEARCH)) == [two, one]
+    assert ids(post(api, SEARCH, query="dog")) == []
+
+
+def test_search_leaves_superseded_entries_out_unless_asked(api: APIClient) -> None:
+    old = add_entry(api, "Berlin is the seat")["id"]
+    new = post(api, f"{ENTRIES}/{old}:supersede", body="Paris is the seat").json()["id"]
+
+    assert ids(post(api, SEARCH, query="seat")) == [new]
+    assert ids(post(api, SEARCH, query="seat", include_superseded=True)) == [new, old]
+
+
+def test_search_pages(api: APIClient) -> None:
+    for number in range(3):
+        add_entry(api, f"seat {number}")
+
+    first = post(api, SEARCH, query="seat", limit=2).json()
+    second = post(api, SEARCH, query="seat", limit=2, cursor=first["next"]).json()
+
+    assert [item["body"] for item in first["items"] + second["items"]] == ["seat 2", "seat 1", "seat 0"]
+    assert second["next"] is None
+
+
+def test_episodes_come_oldest_first(api: APIClient) -> None:
+    for day in (1, 3, 2):
+        add_entry(api, str(day), category="events", when=f"2026-01-0{day}T00:00:00Z")
+    add_entry(api, "no episode")
+
+    recent = api.get("/v1/trees/default/episodes", {"limit": 2}).json()
+    since = api.get("/v1/trees/default/episodes", {"since": "2026-01-02"}).json()
+
+    assert [item["body"] for item in recent["items"]] == ["2", "3"]
+    assert [item["body"] for item in since["items"]] == ["2", "3"]
+
+
+def test_the_index_has_a_row_for_each_file(api: APIClient) -> None:
+    assert api.get("/v1/trees/default/index", {"kind": "semantic"}).json()["exists"] is False
+    add_entry(api, "Berlin", summary="The seat", tags=["acme"])
+
+    index = api.get("/v1/trees/default/index", {"kind": "semantic"}).json()
+
+    assert (index["path"], index["exists"]) == ("/memory/semantic_memory/index.md", True)
+    assert [row["path"] for row in index["rows"]] == ["facts.md", "rules.md"]
+    assert "acme" in index["rows"][0]["tags"]
+    assert api.get("/v1/trees/default/index").json()["path"] == "/memory/index.md"
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"category": "gossip"}, "invalid_request"),
+        ({"category": None}, "invalid_request"),
+        ({"category": 7}, "invalid_request"),
+        ({"category": ["facts"]}, "invalid_request"),
+        ({"body": None}, "invalid_request"),
+        ({"body": 7}, "invalid_request"),
+        ({"body": "a\x00b"}, "invalid_text"),
+        ({"body": "x\n\n---\nid: mem_forged\ncreated: 2026-01-01\ncategory: facts\n---\ny"}, "invalid_entry"),
+        ({"summary": "a\x00"}, "invalid_text"),
+        ({"tags": "acme"}, "invalid_request"),
+        ({"tags": [7]}, "invalid_request"),
+        ({"tags": [None]}, "invalid_request"),
+        ({"tags": ["a\x00"]}, "invalid_text"),
+        ({"tags": ["a"] * 200}, "invalid_request"),
+        ({"confidence": "sure"}, "invalid_request"),
+        ({"when": "yesterday"}, "invalid_request"),
+        ({"when": 7}, "invalid_request"),
+        ({"supersedes": 7}, "invalid_request"),
+        ({"tag": ["typo"]}, "invalid_request"),
+        ({"id": "mem_mine"}, "invalid_request"),
+        ({"status": "approved", "tenant": "other"}, "invalid_request"),
+    ],
+)
+def test_an_entry_that_cannot_be_kept_is_refused(api: APIClient, fields: dict[str, Any], code: str) -> None:
+    answer = post(api, ENTRIES, **{"category": "facts", "body": "x", **fields})
+
+    assert problem(answer) == (400, code)
+    if code == "invalid_request":
+        assert answer.json()["errors"][0]["field"].partition("[")[0] in fields
+    assert paths(api) == []
+
+
+def test_a_body_that_is_too_long_says_so(api: APIClient) -> None:
+    answer = post(api, ENTRIES, category="facts", body="x" * 300_000)
+
+    assert problem(answer) == (413, "body_too_large")
+
+
+def test_a_stranger_sees_no_entry(api: APIClient, stranger: APIClient) -> None:
+    made = add_entry(api, "canary")
+    url = f"{ENTRIES}/{made['id']}"
+
+    for answer in (
+        stranger.get(url),
+        stranger.delete(url),
+        post(stranger, f"{url}:supersede", body="x"),
+        post(stranger, ENTRIES, category="facts", body="x", supersedes=made["id"]),
+    ):
+        assert problem(answer) == (404, "entry_not_found")
+    assert ids(stranger.get(ENTRIES)) == []
+    assert ids(post(stranger, SEARCH, query="canary")) == []
+    assert stranger.get("/v1/trees/default/index", {"kind": "semantic"}).json()["exists"] is False
+    assert api.get(url).json()["is_active"] is True
+
+
+def test_a_foreign_and_a_missing_entry_look_alike(api: APIClient, stranger: APIClient) -> None:
+    made = add_entry(api, "canary")
+
+    foreign = stranger.get(f"{ENTRIES}/{made['id']}").json()
+    missing = stranger.get(f"{ENTRIES}/mem_2020-01-01_0123456789abcdef").json()
+
+    for answer in (foreign, missing):
+        answer.pop("request_id")
+    assert str(foreign).replace(made["id"], "") == str(missing).replace("mem_2020-01-01_0123456789abcdef", "")
+
+
+def test_a_cursor_of_another_tenant_opens_nothing(api: APIClient, stranger: APIClient) -> None:
+    for number in range(3):
+        add_entry(api, f"canary {number}")
+    cursor = api.get(ENTRIES, {"limit": 1}).json()["next"]
+
+    assert ids(stranger.get(ENTRIES, {"cursor": cursor})) == []
+
+
+def test_a_reader_adds_and_retires_nothing(api: APIClient, reader: APIClient) -> None:
+    made = add_entry(api, "kept")
+
+    for answer in (
+        post(reader, ENTRIES, category="facts", body="x"),
+        post(reader, f"{ENTRIES}/{made['id']}:supersede", body="x"),
+        reader.delete(f"{ENTRIES}/{made['id']}"),
+    ):
+        assert problem(answer) == (403, "missing_scope")
+    assert ids(reader.get(ENTRIES)) == [made["id"]]
+
+
+def test_a_key_for_a_folder_knows_no_entry_outside(api: APIClient, alice: Tenant) -> None:
+    made = add_entry(api, "outside")
+    put(api, "agents/a.md")
+    inside = client_with(make_key(alice, path_prefix="/agents")[1])
+
+    assert ids(inside.get(ENTRIES)) == []
+    assert problem(inside.get(f"{ENTRIES}/{made['id']}")) == (404, "entry_not_found")
+    assert problem(post(inside, ENTRIES, category="facts", body="x")) == (403, "forbidden")
+    assert ids(post(inside, SEARCH, query="outside")) == []

@@ -1,0 +1,116 @@
+"""Every route with every method for everyone: made from the list of URLs, so that no endpoint can be forgotten."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.urls import URLPattern
+from rest_framework.test import APIClient
+
+from memsvc.api.urls import urlpatterns
+from memsvc.api.views import METHODS, TenantView
+from memsvc.tree.trees import create_tree
+from tenants.models import Tenant
+from tenants.scopes import Scope
+from tests.api.conftest import client_with
+from tests.api.support import add_entry, problem, put, raw
+from tests.people import (
+    make_expired_key,
+    make_key,
+    make_key_of_suspended_tenant,
+    make_revoked_key,
+)
+
+ROUTES = {str(pattern.pattern): pattern for pattern in urlpatterns}
+EVERY_METHOD = [method.upper() for method in METHODS]
+# Bodies with which a call would succeed for the one whose tree it is.
+BODIES: dict[tuple[str, str], dict[str, Any]] = {
+    ("v1/trees", "POST"): {"name": "new"},
+    ("v1/trees/<str:tree>/files/<anytext:path>", "PUT"): {"content": "overwritten"},
+    ("v1/trees/<str:tree>/files/<anytext:path>", "PATCH"): {"old_string": "c", "new_string": "gone"},
+    ("v1/trees/<str:tree>/files:grep", "POST"): {"pattern": "canary"},
+    ("v1/trees/<str:tree>/files:glob", "POST"): {"pattern": "**"},
+    ("v1/trees/<str:tree>/files:move", "POST"): {"source": "/secret.md", "destination": "/mine.md"},
+    ("v1/trees/<str:tree>/files:upload", "POST"): {"files": [{"path": "/secret.md", "content": ""}]},
+    ("v1/trees/<str:tree>/files:download", "POST"): {"paths": ["/secret.md"]},
+    ("v1/trees/<str:tree>/entries", "POST"): {"category": "facts", "body": "x"},
+    ("v1/trees/<str:tree>/entries/<str:entry_id>:supersede", "POST"): {"body": "x"},
+    ("v1/trees/<str:tree>/search", "POST"): {"query": "canary"},
+    ("v1/trees/<str:tree>/batch", "POST"): {"operations": [{"op": "delete", "path": "/secret.md"}]},
+}
+
+
+@pytest.fixture
+def secret(api: APIClient, alice: Tenant) -> Iterator[dict[str, str]]:
+    """A tree of Alice's with a file and an entry, which are just as they were when the test has ended."""
+    url = "/v1/trees/default"
+    put(api, "secret.md", "canary")
+    entry = add_entry(api, "canary")
+    create_tree(alice, "private")
+    yield {"tree": "default", "path": "secret.md", "entry_id": entry["id"]}
+    assert raw(api, "secret.md") == b"canary"
+    assert api.get(f"{url}/entries/{entry['id']}").json()["is_active"] is True
+    assert api.get(url).json()["revision"] == 2
+
+
+def call(client: APIClient, route: str, method: str, names: dict[str, str]) -> Any:
+    url = "/" + route
+    for name, value in names.items():
+        url = url.replace(f"<str:{name}>", value).replace(f"<anytext:{name}>", value)
+    if route.endswith("/imports"):
+        return client.generic(method, url, b"no zip", content_type="application/zip")
+    body = json.dumps(BODIES.get((route, method), {})).encode()
+    return client.generic(method, url, body, content_type="application/json")
+
+
+def view_of(route: str) -> type[TenantView]:
+    pattern = ROUTES[route]
+    assert isinstance(pattern, URLPattern)
+    return pattern.callback.view_class  # type: ignore[attr-defined, no-any-return]  # set by as_view()
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_no_key_that_is_not_good_opens_anything(alice: Tenant, secret: dict[str, str], route: str) -> None:
+    clients = [
+        APIClient(),
+        client_with("msk_AAAAAAAA_" + "A" * 43),
+        client_with(make_revoked_key(alice)),
+        client_with(make_expired_key(alice)),
+        client_with(make_key_of_suspended_tenant()),
+    ]
+
+    refusals = [call(client, route, method, secret) for client in clients for method in EVERY_METHOD]
+
+    assert {problem(refused) for refused in refusals} == {(401, "unauthenticated")}
+    assert len({json.dumps(refused.json() | {"request_id": ""}) for refused in refusals}) == 1
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_key_may_do_what_its_scope_says_and_no_more(
+    alice: Tenant, secret: dict[str, str], route: str
+) -> None:
+    needed = {method: view_of(route).scopes.get(method) for method in EVERY_METHOD}
+
+    for scope in Scope:
+        client = client_with(make_key(alice, scope)[1])
+        for method in EVERY_METHOD:
+            # With the right scope it is done: see the endpoint's own tests.
+            if needed[method] is not scope:
+                expected = (403, "missing_scope") if needed[method] else (405, "method_not_allowed")
+                assert problem(call(client, route, method, secret)) == expected, (scope, method)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_stranger_learns_and_changes_nothing(
+    stranger: APIClient, secret: dict[str, str], route: str
+) -> None:
+    for method in EVERY_METHOD:
+        for tree in ("default", "private"):
+            answer = call(stranger, route, method, {**secret, "tree": tree})
+
+            content = b"".join(answer.streaming_content) if answer.streaming else answer.content
+            assert answer.status_code < 500, method
+            assert b"canary" not in content, method
+            if tree == "private" and "<str:tree>" in route and method in view_of(route).scopes:
+                assert problem(answer) == (404, "tree_not_found"), method

@@ -1,0 +1,91 @@
+import io
+import zipfile
+from typing import Any
+
+from rest_framework.test import APIClient
+
+from tests.api.support import paths, problem, put, raw
+
+EXPORT = "/v1/trees/default/export.zip"
+IMPORTS = "/v1/trees/default/imports"
+
+
+def zip_of(files: dict[str, bytes]) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return sink.getvalue()
+
+
+def exported(client: APIClient, **params: Any) -> bytes:
+    answer = client.get(EXPORT, params)
+    assert answer.status_code == 200, answer.content
+    return b"".join(answer.streaming_content)
+
+
+def bring(client: APIClient, archive: bytes, query: str = "") -> Any:
+    return client.post(IMPORTS + query, archive, content_type="application/zip")
+
+
+def test_what_is_exported_can_be_imported(api: APIClient, stranger: APIClient) -> None:
+    put(api, "memory/notes/a.md", b"a\r\n")
+    put(api, "b.bin", b"\x00\xff")
+
+    report = bring(stranger, exported(api))
+
+    assert report.status_code == 200, report.content
+    assert report.json()["dry_run"] is False
+    assert {"/memory/notes/a.md", "/b.bin"} <= {file["path"] for file in report.json()["files"]}
+    assert (raw(stranger, "memory/notes/a.md"), raw(stranger, "b.bin")) == (b"a\r\n", b"\x00\xff")
+
+
+def test_one_revision_gives_the_same_bytes(api: APIClient) -> None:
+    put(api, "a.md", "one")
+    first = exported(api)
+    put(api, "a.md", "two")
+
+    assert exported(api, revision=1) == first
+    assert exported(api) != first
+    assert problem(api.get(EXPORT, {"revision": 9})) == (404, "revision_not_found")
+
+
+def test_an_export_is_a_zip_whatever_is_accepted(api: APIClient) -> None:
+    answer = api.get(EXPORT, headers={"Accept": "text/html"})
+
+    assert answer.headers["Content-Type"] == "application/zip"
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="export.zip"'
+    b"".join(answer.streaming_content)
+
+
+def test_a_dry_run_changes_nothing(api: APIClient) -> None:
+    report = bring(api, zip_of({"memory/notes.md": b"x"}), "?dry_run=true").json()
+
+    assert (report["dry_run"], [(file["path"], file["outcome"]) for file in report["files"]]) == (
+        True,
+        [("/memory/notes.md", "created")],
+    )
+    assert paths(api) == []
+
+
+def test_a_bad_archive_leaves_nothing_behind(api: APIClient) -> None:
+    evil = bring(api, zip_of({"good.md": b"x", "../evil.md": b"x"}))
+
+    assert problem(evil) == (400, "import_refused")
+    assert evil.json()["errors"][0]["field"] == "../evil.md"
+    assert problem(bring(api, b"no zip")) == (400, "invalid_archive")
+    assert problem(bring(api, b"")) == (400, "invalid_request")
+    assert problem(api.post(IMPORTS, {"a": 1}, format="json")) == (415, "unsupported_media_type")
+    assert paths(api) == []
+
+
+def test_export_and_import_need_their_scopes(api: APIClient, reader: APIClient) -> None:
+    assert problem(reader.get(EXPORT)) == (403, "missing_scope")
+    assert problem(bring(reader, zip_of({"a.md": b"x"}))) == (403, "missing_scope")
+
+
+def test_a_strangers_export_is_empty(api: APIClient, stranger: APIClient) -> None:
+    put(api, "secret.md", "canary")
+
+    with zipfile.ZipFile(io.BytesIO(exported(stranger))) as archive:
+        assert not [name for name in archive.namelist() if name.endswith(".md")]
