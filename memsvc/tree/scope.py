@@ -97,8 +97,11 @@ def _transaction() -> Iterator[None]:
     try:
         with transaction.atomic():
             yield
-    except (OperationalError, InterfaceError, DatabaseError) as error:
-        raise _translated(error) from error
+    except (InterfaceError, DatabaseError) as error:
+        answer = _translated(error)
+        if answer is None:
+            raise
+        raise answer from error
     finally:
         # A worker thread never sees request_finished, so its connection would stay open for good. Inside an
         # outer transaction closing would drop that transaction with it.
@@ -110,14 +113,13 @@ def _nested() -> bool:
     return len(connection.savepoint_ids) > 0 or len(connection.atomic_blocks) > 1
 
 
-def _translated(error: DatabaseError | InterfaceError) -> Exception:
-    """A clear, retryable answer for what passes by itself; anything else is a fault of ours and stays as it is."""
+def _translated(error: DatabaseError | InterfaceError) -> TreeError | None:
+    """A clear, retryable answer for what passes by itself; None for anything else, which is a fault of ours."""
     state = getattr(error.__cause__, "sqlstate", None)
     if isinstance(error.__cause__, LockNotAvailable) or (state and state.startswith(_BUSY_STATES)):
         return Busy()
-    if state is None or state.startswith(_UNAVAILABLE_STATES):
-        return Unavailable() if isinstance(error, (OperationalError, InterfaceError)) else error
-    return error
+    passes = state is None or state.startswith(_UNAVAILABLE_STATES)
+    return Unavailable() if passes and isinstance(error, (OperationalError, InterfaceError)) else None
 
 
 __all__ = ["Change", "TreeError", "changing", "reading"]
