@@ -62,6 +62,8 @@ def add(change: Change, access: Access, composed: Composed) -> EntryWritten:
     taken, file, last = statements.end_of_file(change.tree, path, composed.entry.entry_id)
     if taken:
         return add(change, access, compose(access, composed.draft))
+    if file is not None and files.is_hidden(change, file):
+        file, last = None, None
     entry = composed.entry
     created = file is None
     file = file or files.create(change, path)
@@ -122,12 +124,14 @@ def _path_of(access: Access, retired: Block | None) -> str:
 
 
 def _append(change: Change, file: File, last: Block | None, composed: Composed) -> None:
+    start = last.position if last else 0
+    if last is not None and not files.visible_at(change, [last]):
+        last = files.live_blocks(file).visible().last()
     before = rendered(last) if last else b""
     if before and not before.endswith(b"\n"):
         _append_to_text(change, file, composed)
         return
     addition = format.append_to(before, composed.text, newline=file.newline)
-    start = last.position if last else 0
     rows = [
         row_of(block, file, position=start + files.GAP * n, revision=change.number)
         for n, block in enumerate(format.cut_file(file.path, addition), start=1)
@@ -195,6 +199,7 @@ def retire(change: Change, access: Access, entry_id: str, precondition: Precondi
     files.close_blocks(change, [block])
     if files.live_blocks(file).exists():
         file.sha256 = ""
+        file.is_text = file.is_text or files.decodes(content(files.live_blocks(file)))
         files.count(change, file)
         files.save(change, file)
     else:

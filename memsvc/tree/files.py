@@ -2,7 +2,9 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
+from itertools import groupby
 
 from django.db import connection
 from django.db.models import BigIntegerField, Case, F, Min, Q, Sum, When
@@ -39,8 +41,18 @@ def _spliced(revision: int | None) -> Q:
 
 
 def find(change: Change, path: str) -> File | None:
-    """The file at a canonical path, or None."""
-    return statements.file_at(change.tree, path)
+    """The file at a canonical path, or None; one of which nothing shows any more is as good as gone."""
+    file = statements.file_at(change.tree, path)
+    return None if file is None or is_hidden(change, file) else file
+
+
+def is_hidden(change: Change, file: File) -> bool:
+    """Whether a file holds blocks, of which readers see none."""
+    has_expired = file.next_expiry is not None and file.next_expiry <= change.at
+    if file.size and not has_expired:
+        return False
+    expiries = list(live_blocks(file).values_list("expires_at", flat=True))
+    return bool(expiries) and all(moment and moment <= change.at for moment in expiries)
 
 
 def require(change: Change, path: str) -> File:
@@ -73,13 +85,19 @@ def create(change: Change, path: str, *, newline: str = "\n") -> File:
 
 
 def require_free(change: Change, path: str) -> None:
-    """Raise unless a path could be a file: nothing lies below it, and nothing above it is a file."""
+    """Raise unless a path could be a file: nothing lies below it, and nothing above it is a file.
+
+    Files in the way of which nothing shows any more are closed.
+    """
     files = File.objects.of(change.tree).standing(None)
     if files.under(path).exists():
         raise IsFolder(path)
-    above = files.filter(path__in=format.ancestors_of(path)).first()
-    if above is not None:
-        raise PathTaken(path, f"'{above.path}' is a file, so nothing can lie below it")
+    in_the_way = list(files.filter(path__in=[*format.ancestors_of(path), path]))
+    for file in in_the_way:
+        if not is_hidden(change, file):
+            raise PathTaken(path, f"'{file.path}' is a file, so nothing can lie below it")
+    if in_the_way:
+        close_files(change, in_the_way)
 
 
 def check(change: Change, file: File | None, precondition: Precondition | None, path: str) -> None:
@@ -135,7 +153,9 @@ def fill(change: Change, file: File, data: bytes) -> list[Block] | None:
         for (_, _, j1, j2), range_places in zip(ranges, places, strict=True)
         for j, place in zip(range(j1, j2), range_places, strict=True)
     ]
-    close_blocks(change, [row for i1, i2, _, _ in ranges for row in old[i1:i2]])
+    closed = [row for i1, i2, _, _ in ranges for row in old[i1:i2]]
+    _inherit_expiry(closed, added)
+    close_blocks(change, closed)
     insert_blocks(change, added)
     file.is_text = decodes(data)
     file.newline = format.dominant_newline(data)
@@ -143,6 +163,14 @@ def fill(change: Change, file: File, data: bytes) -> list[Block] | None:
     count(change, file)
     save(change, file)
     return added
+
+
+def _inherit_expiry(closed: Sequence[Block], added: Sequence[Block]) -> None:
+    """An entry, or a row of an index, that is written anew still disappears when it was to."""
+    expiries = {(row.entry_id, row.row_path): row.expires_at for row in closed if row.expires_at}
+    for row in added:
+        if row.entry_id or row.row_path:
+            row.expires_at = expiries.get((row.entry_id, row.row_path))
 
 
 def visible_at(change: Change, rows: Sequence[Block]) -> list[Block]:
@@ -337,14 +365,26 @@ def rename(change: Change, file: File, path: str) -> None:
 def cut_again(change: Change, file: File) -> None:
     """Replace a file's blocks after its name has come to mean another way of cutting it."""
     every = list(live_blocks(file))
-    blocks = format.cut_file(file.path, content(every))
+    rows = [
+        row for expires_at, run in groupby(every, _expiry) for row in _cut_run(change, file, run, expires_at)
+    ]
+    for place, row in enumerate(rows, start=1):
+        row.position = GAP * place
     close_blocks(change, every)
-    insert_blocks(
-        change,
-        [
-            row_of(block, file, position=GAP * n, revision=change.number)
-            for n, block in enumerate(blocks, start=1)
-        ],
-    )
+    insert_blocks(change, rows)
     count(change, file)
     save(change, file)
+
+
+def _expiry(row: Block) -> datetime | None:
+    return row.expires_at
+
+
+def _cut_run(
+    change: Change, file: File, run: Iterable[Block], expires_at: datetime | None
+) -> Iterator[Block]:
+    # By itself, so that what disappears one day, or has already, stays apart from what doesn't.
+    for block in format.cut_file(file.path, content(run)):
+        row = row_of(block, file, position=0, revision=change.number)
+        row.expires_at = expires_at
+        yield row

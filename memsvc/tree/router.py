@@ -51,7 +51,8 @@ def _made(change: Change, index_path: str) -> File:
 
 
 def _mention_in(change: Change, index: File, old: Block | None, relative: str, told: Mention) -> None:
-    known = format.parse_row(old.text) if old else None
+    # What a row said that nobody sees any more is not said again.
+    known = format.parse_row(old.text) if old and files.visible_at(change, [old]) else None
     row = format.merged_row(known, path=relative, description=told.description, tags=told.tags, when=told.on)
     expires_at = _later(old.expires_at, told.expires_at) if old else told.expires_at
     if old and known == row and old.expires_at == expires_at:
@@ -114,16 +115,17 @@ def _rewrite(change: Change, index: File, relative: str, told: Mention, expires_
     data = content(files.visible_at(change, list(files.live_blocks(index))))
     text = format.with_row(data, path=relative, description=told.description, tags=told.tags, when=told.on)
     added = files.fill(change, index, text) or []
-    if expires_at is not None:
-        mine = [block.pk for block in added if block.row_path == relative]
+    mine = [block.pk for block in added if block.row_path == relative and block.expires_at != expires_at]
+    if mine:
         Block.objects.of(change.tree).filter(pk__in=mine).update(expires_at=expires_at)
         files.count(change, index)
         files.save(change, index)
 
 
 def _resize(change: Change, index: File, *, added: Sequence[Block], removed: Sequence[Block]) -> None:
-    index.size += sum(block.size for block in added) - sum(block.size for block in removed)
-    index.lines += sum(block.lines for block in added) - sum(block.lines for block in removed)
+    seen = files.visible_at(change, removed)
+    index.size += sum(block.size for block in added) - sum(block.size for block in seen)
+    index.lines += sum(block.lines for block in added) - sum(block.lines for block in seen)
     index.sha256 = ""
     if index.next_expiry or any(block.expires_at for block in added):
         files.count(change, index)
@@ -158,7 +160,8 @@ def _told(change: Change, source: str, destination: str) -> Mention:
     old = _rows(index).filter(row_path=place[1]).last() if place and index else None
     row = format.parse_row(old.text) if old else None
     if old is None or row is None:
-        return Mention(path=destination, on=change.at.date())
+        moved = statements.file_at(change.tree, destination)
+        return described(change, moved) if moved else Mention(path=destination)
     return Mention(
         path=destination,
         description=row.description,

@@ -383,6 +383,7 @@ def _move(access: Access, operation: MovePath) -> Step[Moved]:
             _rename(change, each, canonical_path(path))
         files.elect_moved(change, moving)
         router.carry(change, pairs)
+        router.complete(change, [each for each in moving if format.is_router(each.path)])
         return Moved(source, destination, change.number, len(moving))
 
     return move_path

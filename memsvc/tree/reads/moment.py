@@ -60,7 +60,7 @@ class Moment:
         """Describe files as readers see them now; a file in which everything is hidden is left out."""
         counted = [file for file in files if self._must_be_counted(file)]
         totals = self._totals(counted) if counted else {}
-        times = self._times({row["changed"] for row in totals.values()}) if self.revision is not None else {}
+        times = self._times(counted, totals) if self.revision is not None else {}
         described = (
             _from_totals(file, totals.get(file.content_id), times)
             if self._must_be_counted(file)
@@ -70,7 +70,9 @@ class Moment:
         return [each for each in described if each is not None]
 
     def _must_be_counted(self, file: File) -> bool:
-        return self.revision is not None or (file.next_expiry is not None and file.next_expiry <= self.at)
+        has_expired = file.next_expiry is not None and file.next_expiry <= self.at
+        # Nothing in it, or nothing of it to be seen any more: the row alone can't tell.
+        return self.revision is not None or has_expired or file.size == 0
 
     def _totals(self, files: Sequence[File]) -> dict[UUID, dict[str, Any]]:
         """Per content: what its visible blocks add up to, and the revision that last changed it."""
@@ -100,7 +102,8 @@ class Moment:
             for row in rows
         }
 
-    def _times(self, numbers: set[int]) -> dict[int, datetime]:
+    def _times(self, files: Sequence[File], totals: dict[UUID, dict[str, Any]]) -> dict[int, datetime]:
+        numbers = {_changed(file, totals.get(file.content_id)) for file in files}
         tree = self.access.tree
         rows = Revision.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk, number__in=numbers)
         return dict(rows.values_list("number", "at"))
@@ -118,20 +121,22 @@ def _from_row(file: File) -> Listed:
 
 
 def _from_totals(file: File, totals: dict[str, Any] | None, times: dict[int, datetime]) -> Listed | None:
-    if totals is None:  # an empty file
-        return Listed(
-            path=file.path, revision=file.created_in, created_at=file.created_at, modified_at=file.created_at
-        )
-    if totals["hidden"] and not totals["shown"]:
+    if totals is not None and totals["hidden"] and not totals["shown"]:
         return None
+    changed = _changed(file, totals)
     return Listed(
         path=file.path,
-        size=totals["total_size"] or 0,
-        lines=totals["total_lines"] or 0,
-        revision=max(totals["changed"], file.added_in),
+        size=(totals and totals["total_size"]) or 0,
+        lines=(totals and totals["total_lines"]) or 0,
+        revision=changed,
         created_at=file.created_at,
-        modified_at=times.get(totals["changed"], file.modified_at),
+        modified_at=times.get(changed, file.modified_at),
     )
+
+
+def _changed(file: File, totals: dict[str, Any] | None) -> int:
+    """The revision that last changed what is counted, or moved the file. A file may never have held a block."""
+    return max(file.added_in, totals["changed"] if totals else file.created_in)
 
 
 @contextmanager
