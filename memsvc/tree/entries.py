@@ -96,11 +96,19 @@ def _mention(path: str, composed: Composed) -> router.Mention:
 
 
 def visible_entry(change: Change, access: Access, entry_id: str) -> Block:
-    """The live entry that has an id, with its file. Raises `EntryNotFound` for what the access can't see."""
+    """The first live entry with an id that the access sees, with its file. Raises `EntryNotFound`."""
     block = statements.entry_with_id(change.tree, entry_id)
-    if block is None or not files.visible_at(change, [block]) or not access.sees(block.file.path):
-        raise EntryNotFound(entry_id)
-    return block
+    if block is not None and _sees(change, access, block):
+        return block
+    named = Block.objects.of(change.tree).standing(None).entries().filter(entry_id=entry_id)
+    for duplicate in named.select_related("file").order_by("file__path", "position"):
+        if _sees(change, access, duplicate):
+            return duplicate
+    raise EntryNotFound(entry_id)
+
+
+def _sees(change: Change, access: Access, block: Block) -> bool:
+    return bool(files.visible_at(change, [block])) and access.sees(block.file.path)
 
 
 def _target(change: Change, access: Access, entry: MemoryEntry) -> Block:

@@ -49,23 +49,25 @@ EVERY_ACTIVE = EntryFilter()
 
 
 def get_entry(access: Access, entry_id: str, *, revision: int | None = None) -> EntryRead:
-    """The entry with an id, superseded or not. Of several with one id, the first in path order has it."""
+    """The entry with an id, superseded or not. Of several that the access sees, the first in path order has it."""
     entry_id = _searchable(entry_id, "id")
     with moment(access, revision) as now:
-        found = _read(now, _named(now, entry_id) if revision is None else _formerly_named(now, entry_id))
+        found = _read(now, _named(now, entry_id) or _first_named(now, entry_id))
     if not found:
         raise EntryNotFound(entry_id)
     return found[0]
 
 
 def _named(now: Moment, entry_id: str) -> list[Block]:
-    block = statements.entry_with_id(now.access.tree, entry_id)
+    block = statements.entry_with_id(now.access.tree, entry_id) if now.revision is None else None
     return [block] if block and now.shows(block) and now.access.sees(block.file.path) else []
 
 
-def _formerly_named(now: Moment, entry_id: str) -> list[Block]:
-    named = now.blocks().entries().filter(entry_id=entry_id).order_by("duplicate")
-    return list(_within(now, named, None)[:1])
+def _first_named(now: Moment, entry_id: str) -> list[Block]:
+    """The slow way: for earlier revisions, and where the entry that has the id is out of sight."""
+    blocks = list(_within(now, now.blocks().entries().filter(entry_id=entry_id), None))
+    paths = _paths(now, blocks)
+    return sorted(blocks, key=lambda block: (paths.get(block.file_id, block.file.path), block.position))[:1]
 
 
 def list_entries(

@@ -29,7 +29,7 @@ def list_folder(access: Access, folder: str | None, *, revision: int | None = No
         files = now.listed(list(below.filter(parent=folder)))
         found = files + _folders(now, folder)
         if not found and folder not in ("/", access.prefix):
-            raise NotFolder(folder) if now.files().filter(path=folder).exists() else FolderNotFound(folder)
+            raise NotFolder(folder) if now.has_file(folder) else FolderNotFound(folder)
     return sorted(found, key=lambda each: each.path + "/" * each.is_dir)
 
 
@@ -78,7 +78,7 @@ def _file(now: Moment, path: str) -> tuple[File, Listed]:
     try:
         return now.file(path)
     except FileNotFound:
-        if now.files().under(path).exists():
+        if any(now.listed([file]) for file in now.files().under(path).iterator()):
             raise IsFolder(path) from None
         raise
 

@@ -56,6 +56,9 @@ class Moment:
             raise FileNotFound(path)
         return file, listed[0]
 
+    def has_file(self, path: str) -> bool:
+        return bool(self.listed(list(self.files().filter(path=path))))
+
     def listed(self, files: Sequence[File]) -> list[Listed]:
         """Describe files as readers see them now; a file in which everything is hidden is left out."""
         counted = [file for file in files if self._must_be_counted(file)]

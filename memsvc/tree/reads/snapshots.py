@@ -1,10 +1,10 @@
 """A whole tree at one moment, file by file, without holding it in memory."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
+from itertools import batched, groupby
 
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import rendered
@@ -15,6 +15,7 @@ from memsvc.tree.results import Listed
 # Files are read in groups of about this many bytes; one that is larger is streamed by itself.
 _GROUP_BYTES = 1024 * 1024
 _BLOCKS_AT_ONCE = 200
+_FILES_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +61,10 @@ def _groups(now: Moment) -> Iterator[list[tuple[File, Listed]]]:
 
 
 def _described(now: Moment) -> Iterator[tuple[File, Listed]]:
-    files: Iterable[File] = now.files().order_by("path").iterator(chunk_size=_BLOCKS_AT_ONCE)
-    for file in files:
-        for listed in now.listed([file]):
-            yield file, listed
+    files = now.files().order_by("path").iterator(chunk_size=_FILES_AT_ONCE)
+    for some in batched(files, _FILES_AT_ONCE):
+        by_path = {listed.path: listed for listed in now.listed(some)}
+        yield from ((file, by_path[file.path]) for file in some if file.path in by_path)
 
 
 @contextmanager
