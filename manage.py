@@ -25,7 +25,8 @@ def main() -> None:
 def needs_database(arguments: list[str]) -> bool:
     if not arguments or {"--help", "-h"} & set(arguments):
         return False
-    return arguments[0] not in WITHOUT_DATABASE or "--database" in arguments
+    asks_server = any(argument.startswith("--database") for argument in arguments)
+    return arguments[0] not in WITHOUT_DATABASE or asks_server
 
 
 if __name__ == "__main__":
