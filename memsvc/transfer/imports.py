@@ -55,8 +55,8 @@ def import_zip(
 ) -> Report:
     """Import the files of a zip archive, which must be seekable.
 
-    Raises InvalidArchive, ImportRefused (FormatErrors) or ArchiveTooLarge (a TreeError), and stores nothing then. A dry run changes
-    nothing and reports what would be refused instead.
+    Raises InvalidArchive, ImportRefused (FormatErrors) or ArchiveTooLarge (a TreeError), and stores nothing then. A
+    dry run changes nothing and reports the names and files that would be refused.
     """
     with Archive(archive, limits) as opened:
         return _imported(access, _Source(opened.names, opened.read), dry_run, message, progress)
