@@ -27,6 +27,8 @@ threads = settings.THREADS
 timeout = 30
 graceful_timeout = 30
 control_socket_disable = True
+# Seconds for which a client may send nothing of its body, or take nothing of its answer.
+STALL_SECONDS = 20
 # The service writes its own access log: gunicorn's would hold query strings.
 accesslog = None
 errorlog = "-"
@@ -40,3 +42,8 @@ def on_starting(server: Any) -> None:
         command.append("--deploy")
     if subprocess.run(command, cwd=Path(__file__).parent, stdout=subprocess.DEVNULL, check=False).returncode:
         sys.exit("memsvc does not start: see the errors above")
+
+
+def pre_request(worker: Any, request: Any) -> None:
+    """A client that stops in the middle must not hold a thread for ever."""
+    request.unreader.sock.settimeout(STALL_SECONDS)

@@ -65,12 +65,12 @@ INSTALLED_APPS = [app for app in INSTALLED_APPS if _written(app)]  # until all t
 MIDDLEWARE = [
     "memsvc.health.HealthMiddleware",
     "memsvc.logging.RequestLogMiddleware",
-    "memsvc.api.gate.UrlGateMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
+    "memsvc.api.gate.UrlGateMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DatabaseError, DataError, InterfaceError
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
 from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.exceptions import APIException
@@ -115,6 +115,8 @@ def handle(error: Exception, context: object = None) -> HttpResponse | None:
             return _api_problem(error)
         case Http404():
             return problem(404, "not_found", "There is nothing here.")
+        case UnreadablePostError():
+            return problem(408, "request_timeout", "The body did not arrive.")
         case RequestDataTooBig():
             return problem(413, "body_too_large", "The body is too large.")
         case DatabaseError() | InterfaceError():
