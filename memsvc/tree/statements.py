@@ -89,7 +89,8 @@ def file_at(tree: Tree, path: str) -> File | None:
 _END_OF_FILE = f"""
 SELECT EXISTS (
            SELECT FROM tree_block
-           WHERE tenant_id = t.tenant_id AND tree_id = t.id AND entry_id = %s AND kind = 'entry' AND removed_in IS NULL
+           WHERE tenant_id = t.tenant_id AND tree_id = t.id AND entry_id = %s
+             AND kind = 'entry' AND NOT duplicate AND removed_in IS NULL
        ),
        {_columns(File, "f")}, {_columns(Block, "b")}
 FROM tree_tree t
