@@ -6,7 +6,6 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from memsvc.format.entries import MemoryEntry
-from memsvc.format.fences import BOM
 from memsvc.format.frontmatter import Value
 
 MAX_TEXT_BLOCK = 64 * 1024
@@ -68,13 +67,13 @@ def dominant_newline(data: bytes) -> str:
 
 def blank_line_below(last: bytes, line_end: bytes) -> bytes:
     """Return what is missing of a line end and a blank line after `last`; nothing at the start of a file."""
-    if last in (b"", BOM):
+    if not last:
         return b""
     gap = b""
     if not last.endswith(b"\n"):
         # A lone "\r" at the very end is content; a bare "\n" would make it a part of the line end.
         gap = b"\r\n" if last.endswith(b"\r") else line_end
     last_line = last.removesuffix(b"\n").rpartition(b"\n")[2]
-    if last_line.removeprefix(BOM).strip(b" \t\r"):
+    if last_line.strip(b" \t\r"):
         gap += line_end
     return gap

@@ -120,7 +120,7 @@ def read_entry(frontmatter: bytes, body: bytes) -> tuple[MemoryEntry, Mapping[st
     if len(frontmatter) > MAX_FRONTMATTER_BYTES:
         raise UnusableEntry("yaml: longer than 64 KiB")
     try:
-        meta = read_frontmatter(decoded_text(frontmatter))
+        meta = read_frontmatter(decoded(frontmatter).replace("\r\n", "\n"))
     except FrontmatterError as error:
         raise UnusableEntry(str(error)) from None
     entry_id = meta.text("id").strip()
@@ -132,7 +132,7 @@ def read_entry(frontmatter: bytes, body: bytes) -> tuple[MemoryEntry, Mapping[st
     created = instant_of(meta.text("created"))
     if created is None:
         raise UnusableEntry("unusable created")
-    text = trimmed_body(decoded_text(body))
+    text = trimmed_body(decoded(body))
     if "\0" in text:
         raise UnusableEntry("a NUL in the body")
     entry = MemoryEntry(
@@ -151,9 +151,9 @@ def read_entry(frontmatter: bytes, body: bytes) -> tuple[MemoryEntry, Mapping[st
     return entry, MappingProxyType(unknown)
 
 
-def decoded_text(data: bytes) -> str:
-    """Return bytes of a file as text with `\\n` line ends; what is no UTF-8 becomes U+FFFD."""
-    return data.decode(errors="replace").replace("\r\n", "\n")
+def decoded(data: bytes) -> str:
+    """Return bytes of a file as text; what is no UTF-8 becomes U+FFFD."""
+    return data.decode(errors="replace")
 
 
 def instant_of(text: str) -> datetime | None:

@@ -6,7 +6,7 @@ from memsvc.format.entries import (
     Confidence,
     MemoryEntry,
     UnusableEntry,
-    decoded_text,
+    decoded,
     instant_of,
     read_entry,
     trimmed_body,
@@ -69,7 +69,7 @@ def for_peers(raw: bytes, meta_end: int) -> bytes:
 
 
 def _literal_entry(raw: bytes, span: EntrySpan) -> MemoryEntry | None:
-    match = _LITERAL.fullmatch(decoded_text(raw[span.start : span.meta_end]))
+    match = _LITERAL.fullmatch(decoded(raw[span.start : span.meta_end]).replace("\r\n", "\n"))
     if match is None:
         return None
     created, summary = instant_of(match["created"]), _meant_summary(match["summary"] or "")
@@ -79,7 +79,7 @@ def _literal_entry(raw: bytes, span: EntrySpan) -> MemoryEntry | None:
         entry_id=match["id"],
         created=created,
         category=MemoryCategory(match["category"]),
-        body=trimmed_body(decoded_text(raw[span.meta_end : span.end])),
+        body=trimmed_body(decoded(raw[span.meta_end : span.end])),
         summary=summary,
         source=match["source"],
         confidence=Confidence(match["confidence"]),

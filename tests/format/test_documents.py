@@ -23,6 +23,7 @@ from memsvc.format import (
     cut_file,
     dominant_newline,
     normal_entry,
+    parse_entries,
     superseded,
     with_superseded,
 )
@@ -285,7 +286,8 @@ def test_entries_can_be_appended_one_after_the_other(data: bytes, new: list[Memo
     ("last", "gap"),
     [
         (b"", b""),
-        (b"\xef\xbb\xbf", b""),
+        (b"\xef\xbb\xbf", b"\n\n"),
+        (b"\n\xef\xbb\xbf\n", b"\n"),
         (b"text\n", b"\n"),
         (b"text", b"\n\n"),
         (b"text\n\n", b""),
@@ -310,6 +312,13 @@ def test_an_entry_takes_the_line_ends_of_its_file() -> None:
     assert append_to(b"a\r\n", "x\ny\n", newline="\r\n") == b"\r\nx\r\ny\r\n"
     assert appended(b"a\r\nb\r\nc\n", "x\ny\n") == b"a\r\nb\r\nc\n\r\nx\r\ny\r\n"
     assert appended(b"a\nb\r\n", "x\ny\n") == b"a\nb\r\n\nx\ny\n"
+
+
+@pytest.mark.parametrize("end", [b"\r", b"\r\r", b" \r", b"\x0c", b"\xe2\x80\xa8"])
+def test_appending_takes_no_byte_from_the_body_above(end: bytes) -> None:
+    data = HEAD + b"\nbody" + end
+    old, new = parse_entries(appended(data, compose_entry(NEW)).decode())
+    assert (old.body, new) == ("body" + end.decode(), NEW)
 
 
 def test_the_separator_belongs_to_the_entry_that_it_protects() -> None:
