@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final, Self
 
 from memsvc.transfer.errors import ArchiveTooLarge, ImportRefused, InvalidArchive
+from memsvc.transfer.names import DRIVE
 
 _PIECE_BYTES: Final = 64 * 1024
 _CENTRAL_RECORD: Final = b"PK\x01\x02"
@@ -114,7 +115,7 @@ def _too_many(most: int) -> ArchiveTooLarge:
 
 def _refusal(member: zipfile.ZipInfo) -> str:
     """Why a member is not taken, as the end of a sentence that begins with its name; empty if it is."""
-    if "\0" in member.orig_filename or "\\" in member.orig_filename:
+    if "\0" in member.orig_filename or "\\" in member.orig_filename or DRIVE.match(member.orig_filename):
         return "has a name that programs read differently"
     kind = stat.S_IFMT(member.external_attr >> 16)
     if kind not in (0, stat.S_IFREG, stat.S_IFDIR) or (kind == stat.S_IFDIR and not member.is_dir()):

@@ -1,8 +1,8 @@
 """Bringing a zip archive or a directory into a tree: every file byte for byte, all or none, one revision.
 
 Names are paths of the tree (`memory/index.md`). An archive of what is *in* a memory folder (`index.md`,
-`semantic_memory/…`), without a `memory/` at its top, goes under `/memory/`. Files that the import doesn't bring stay
-as they are; files that are the same already are not touched.
+`semantic_memory/…`), without a `memory/` at its top, goes under `/memory/`; so does a directory named `memory`. Files
+that the import doesn't bring stay as they are; files that are the same already are not touched.
 """
 
 import os
@@ -38,10 +38,11 @@ type _Outcomes = tuple[int, dict[str, tuple[Outcome, str]]]
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Files to import: their names, and how to read one."""
+    """Files to import: their names, how to read one, and whether they are known to be a memory folder's content."""
 
     names: Sequence[str]
     read: Callable[[str], bytes]
+    is_memory_folder: bool = False
 
 
 def import_zip(
@@ -76,7 +77,11 @@ def import_directory(
         (name, "is a link or a device, not a file") for name in names if not _is_regular(folder / name)
     ]:
         raise ImportRefused(links)
-    source = _Source(names, lambda name: (folder / name).read_bytes())
+    source = _Source(
+        names,
+        lambda name: (folder / name).read_bytes(),
+        is_memory_folder=f"{folder.resolve().name}/" == MEMORY_FOLDER,
+    )
     return _imported(access, source, dry_run, message, progress)
 
 
@@ -106,7 +111,8 @@ def _sorted_out(source: _Source) -> tuple[list[str], dict[str, str], list[tuple[
     litter = [name for name in source.names if is_litter(name)]
     skipped = {*litter, *([] if renamed is None else [MANIFEST_NAME])}
     names = [name for name in source.names if name not in skipped]
-    prefix = MEMORY_FOLDER if renamed is None and holds_memory_folder_content(names) else ""
+    in_memory = source.is_memory_folder or holds_memory_folder_content(names)
+    prefix = MEMORY_FOLDER if in_memory and renamed is None else ""
     paths: dict[str, str] = {}
     refused: list[tuple[str, str]] = []
     for name in names:

@@ -28,7 +28,7 @@ _MEMORY_MARKS: Final = (
 _LITTER_FOLDERS: Final = ("__MACOSX/", ".git/")
 _LITTER_FILES: Final = frozenset({".DS_Store"})
 
-_DRIVE: Final = re.compile(r"/[A-Za-z]:")
+DRIVE: Final = re.compile(r"[A-Za-z]:")
 _DEVICE: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)", re.IGNORECASE)
 _PLAIN: Final = re.compile(r"[^A-Za-z0-9._ -]")
 
@@ -78,7 +78,7 @@ def _is_safe(path: str) -> bool:
         strict_path(path)
     except FormatError:
         return False
-    return not _DRIVE.match(path) and all(_is_safe_segment(segment) for segment in path[1:].split("/"))
+    return not DRIVE.match(path[1:]) and all(_is_safe_segment(segment) for segment in path[1:].split("/"))
 
 
 def _is_safe_segment(segment: str) -> bool:

@@ -1,0 +1,164 @@
+import json
+import zipfile
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from memsvc.format import MemoryCategory
+from memsvc.tree import services
+from memsvc.tree.access import Access
+from memsvc.tree.drafts import EntryDraft
+from memsvc.tree.trees import create_tree, list_trees
+from tests.transfer.support import everything, exported, put, read_below, unzipped, write_below, zip_of
+
+
+def run(command: str, *arguments: object) -> str:
+    out = StringIO()
+    call_command(command, *map(str, arguments), stdout=out, stderr=StringIO())
+    return out.getvalue()
+
+
+def slug_of(access: Access) -> str:
+    return access.tree.tenant.slug
+
+
+def test_a_directory_is_imported_and_the_report_names_each_file(memory: Access, tmp_path: Path) -> None:
+    write_below(tmp_path, {"memory/a.md": b"a", "agents/b.md": b"b"})
+
+    report = run("memory_import", slug_of(memory), tmp_path)
+
+    assert everything(memory) == {"/memory/a.md": b"a", "/agents/b.md": b"b"}
+    assert "created    /memory/a.md" in report
+    assert "Imported: 2 created; 0 entries; revision 1." in report
+
+
+def test_a_zip_is_imported_into_a_new_tree(memory: Access, tmp_path: Path) -> None:
+    archive = tmp_path / "in.zip"
+    archive.write_bytes(zip_of({"memory/a.md": b"a"}))
+
+    run("memory_import", slug_of(memory), archive, "--tree", "second", "--new-tree")
+
+    trees = {tree.name: Access(tree=tree, actor=memory.actor) for tree in list_trees(memory.tree.tenant)}
+    assert everything(trees["second"]) == {"/memory/a.md": b"a"}
+    assert everything(memory) == {}
+    with pytest.raises(CommandError, match="already"):
+        run("memory_import", slug_of(memory), archive, "--tree", "second", "--new-tree")
+
+
+def test_a_dry_run_changes_nothing(memory: Access, tmp_path: Path) -> None:
+    write_below(tmp_path, {"memory/a.md": b"a"})
+
+    report = json.loads(run("memory_import", slug_of(memory), tmp_path, "--dry-run", "--json"))
+
+    assert (report["dry_run"], report["counts"]["created"]) == (True, 1)
+    assert everything(memory) == {}
+
+
+def test_a_dry_run_of_what_would_be_refused_fails(memory: Access, tmp_path: Path) -> None:
+    write_below(tmp_path, {"memory/a\tb.md": b"a"})
+
+    with pytest.raises(CommandError, match="would be refused"):
+        run("memory_import", slug_of(memory), tmp_path, "--dry-run")
+
+
+def test_what_can_not_be_imported_is_said(memory: Access, tmp_path: Path) -> None:
+    (tmp_path / "no.zip").write_bytes(b"no zip")
+    write_below(tmp_path / "bad", {"memory/a\tb.md": b"a", "memory/c.md": b"c"})
+
+    with pytest.raises(CommandError, match="not a zip archive"):
+        run("memory_import", slug_of(memory), tmp_path / "no.zip")
+    with pytest.raises(CommandError, match="Nothing was imported"):
+        run("memory_import", slug_of(memory), tmp_path / "bad")
+    with pytest.raises(CommandError, match="nothing at"):
+        run("memory_import", slug_of(memory), tmp_path / "absent")
+    with pytest.raises(CommandError, match="no tenant"):
+        run("memory_import", "nobody", tmp_path / "bad")
+    with pytest.raises(CommandError, match="has: default"):
+        run("memory_import", slug_of(memory), tmp_path / "bad", "--tree", "nope")
+
+    assert everything(memory) == {}
+
+
+def test_a_tree_is_exported_as_a_zip(memory: Access, tmp_path: Path) -> None:
+    put(memory, {"/memory/a.md": b"one"})
+    put(memory, {"/memory/a.md": b"two"})
+
+    run("memory_export", slug_of(memory), tmp_path / "now.zip")
+    run("memory_export", slug_of(memory), tmp_path / "then.zip", "--revision", 1)
+
+    assert (tmp_path / "now.zip").read_bytes() == exported(memory)
+    assert unzipped((tmp_path / "then.zip").read_bytes())["memory/a.md"] == b"one"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["now.zip", "then.zip"]
+
+
+def test_a_tree_is_exported_as_a_directory(memory: Access, tmp_path: Path) -> None:
+    put(memory, {"/memory/a.md": b"one"})
+
+    run("memory_export", slug_of(memory), tmp_path / "out")
+
+    assert read_below(tmp_path / "out")["memory/a.md"] == b"one"
+
+
+def test_an_export_overwrites_nothing(memory: Access, tmp_path: Path) -> None:
+    (tmp_path / "mine.zip").write_bytes(b"mine")
+
+    with pytest.raises(CommandError, match="there already"):
+        run("memory_export", slug_of(memory), tmp_path / "mine.zip")
+    with pytest.raises(CommandError, match="not empty"):
+        run("memory_export", slug_of(memory), tmp_path)
+    with pytest.raises(CommandError, match="no revision 9"):
+        run("memory_export", slug_of(memory), tmp_path / "new.zip", "--revision", 9)
+
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("mine.zip", b"mine")]
+
+
+def test_a_tree_that_agrees_passes_the_check(memory: Access) -> None:
+    services.scaffold(memory)
+    services.add_entry(
+        memory, EntryDraft(category=MemoryCategory.FACTS, body="Water is wet.", summary="water")
+    )
+
+    assert run("memory_check", slug_of(memory)) == "Everything agrees.\n"
+
+
+def test_a_tree_that_does_not_agree_is_described(memory: Access, tmp_path: Path) -> None:
+    tree = create_tree(memory.tree.tenant, "dirty")
+    index = (
+        "| File | Description | Tags | Updated |\n| --- | --- | --- | --- |\n| gone.md | was here |  |  |\n"
+    )
+    fact = "---\nid: mem_1\ncreated: 2026-05-01\ncategory: facts\nsupersedes: mem_0\n---\n\nWater.\n"
+    write_below(
+        tmp_path,
+        {
+            "semantic_memory/index.md": index.encode(),
+            "semantic_memory/facts.md": fact.encode(),
+            "semantic_memory/copy.md": fact.replace("2026-05-01", "2026-02-30").encode(),
+            "semantic_memory/other.md": fact.encode(),
+        },
+    )
+    run("memory_import", slug_of(memory), tmp_path, "--tree", tree.name)
+    out = StringIO()
+
+    with pytest.raises(CommandError, match="findings in tree 'dirty'"):
+        call_command("memory_check", slug_of(memory), "--tree", "dirty", stdout=out)
+
+    kinds = {tuple(line.split()[:2]) for line in out.getvalue().splitlines()}
+    assert {
+        ("row_without_file", "/memory/semantic_memory/index.md"),
+        ("file_without_row", "/memory/semantic_memory/facts.md"),
+        ("opaque_block", "/memory/semantic_memory/copy.md"),
+        ("duplicate_id", "/memory/semantic_memory/other.md"),
+        ("dangling_reference", "/memory/semantic_memory/facts.md"),
+    } <= kinds
+
+
+def test_the_archive_is_one_that_every_zip_program_opens(memory: Access, tmp_path: Path) -> None:
+    put(memory, {f"/memory/{number}.md": b"text\n" * number for number in range(20)})
+
+    run("memory_export", slug_of(memory), tmp_path / "out.zip")
+
+    with zipfile.ZipFile(tmp_path / "out.zip") as archive:
+        archive.extractall(tmp_path / "unzipped")
+    assert read_below(tmp_path / "unzipped") == {path[1:]: data for path, data in everything(memory).items()}
