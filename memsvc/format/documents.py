@@ -162,7 +162,7 @@ def _known_block(
 def _stored_starts(data: bytes, spans: list[EntrySpan]) -> list[int]:
     """Where each entry's stored block begins: with the blank lines above it, and the separator if there is one."""
     starts: list[int] = []
-    above_from = 0  # where the block above begins, and where what is its own ends
+    above_from = 0
     floor = len(BOM) if data.startswith(BOM) else 0
     for span in spans:
         start = _end_of_content(data, floor, span.start)
@@ -170,7 +170,8 @@ def _stored_starts(data: bytes, spans: list[EntrySpan]) -> list[int]:
         if data[separator:start].rstrip(b"\r\n") == SEPARATOR:
             above = data[above_from:separator]
             last = above if starts else _last_piece(above)
-            if unterminated_at(last) is not None:
+            # With nothing above it, this is what `append_to` returned, cut by itself.
+            if unterminated_at(last) is not None or not above.strip():
                 start = _end_of_content(data, floor, separator)
         starts.append(start)
         above_from, floor = start, span.meta_end
