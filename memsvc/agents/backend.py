@@ -95,8 +95,8 @@ class PostgresBackend(BackendProtocol):
         def work() -> ReadResult:
             path = self._existing_file(file_path)
             if is_media(path):
-                return media_result(reads.read_file(self._access, path).data)
-            return read_result(reads.read_lines(self._access, path, offset=offset, limit=limit))
+                return media_result(self._whole_file(path))
+            return read_result(reads.read_lines(self._access, path, offset=int(offset), limit=int(limit)))
 
         return _answer(work, lambda error: ReadResult(error=_refusal(error, file_path)))
 
@@ -277,6 +277,12 @@ class PostgresBackend(BackendProtocol):
         if canonical == "/":
             raise FileNotFound(path)
         return self._mount.to_tree(canonical)
+
+    def _whole_file(self, path: str) -> bytes:
+        try:
+            return reads.read_file(self._access, path).data
+        except IsFolder:
+            raise FileNotFound(path) from None
 
     def _stored_file(self, path: str) -> str:
         if canonical_folder(path) == "/":

@@ -1,10 +1,10 @@
-"""Memories of every kind: on disk, in a store, in Postgres in this process and behind a real server."""
+"""Memories of every kind: on disk, in a store, in Postgres."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from deepagents.backends import CompositeBackend, StateBackend, StoreBackend
+from deepagents.backends import StoreBackend
 from deepagents.backends.protocol import BackendProtocol
 from langgraph.store.memory import InMemoryStore
 
@@ -24,24 +24,16 @@ def in_postgres(_: Path) -> BackendProtocol:
     return fresh_backend()
 
 
-def in_postgres_behind_a_route(_: Path) -> BackendProtocol:
-    return CompositeBackend(default=StateBackend(), routes={"/memory/": fresh_backend()})
-
-
 FILES: dict[str, Callable[[Path], BackendProtocol]] = {"disk": on_disk, "store": in_a_store}
-POSTGRES: dict[str, Callable[[Path], BackendProtocol]] = {
-    "postgres": in_postgres,
-    "route": in_postgres_behind_a_route,
-}
-
+EVERYWHERE = FILES | {"postgres": in_postgres}
 
 # Other threads write, too, so a test can't be wrapped in a transaction.
 WITH_DATABASE = pytest.mark.django_db(transaction=True)
 
 
-@pytest.fixture(params=[*FILES, *(pytest.param(name, marks=WITH_DATABASE) for name in POSTGRES)])
+@pytest.fixture(params=[*FILES, pytest.param("postgres", marks=WITH_DATABASE)])
 def backend(request: pytest.FixtureRequest, tmp_path: Path) -> BackendProtocol:
-    return (FILES | POSTGRES)[request.param](tmp_path)
+    return EVERYWHERE[request.param](tmp_path)
 
 
 @pytest.fixture

@@ -1,0 +1,59 @@
+"""Agents leave no database connection behind, however they are run."""
+
+import time
+
+import psycopg
+import pytest
+from deepagents.backends import CompositeBackend, StateBackend
+from django.db import connection
+
+from memsvc.agents import MemoryStore, create_memory_manager_agent
+from memsvc.testing import database_url, fresh_backend
+from tests.agents.scripted import Call, answers_of, model_calling
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def others_in_the_database() -> int:
+    """Connections to the test database, seen from one that Django and its pool know nothing of."""
+    with psycopg.connect(database_url(), autocommit=True) as observer:
+        found = observer.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        ).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def test_fifteen_runs_with_parallel_calls_leave_none():
+    backend = fresh_backend()
+    memory = CompositeBackend(default=StateBackend(), routes={"/memory/": backend})
+    MemoryStore(memory).ensure_tree()
+    for run in range(15):
+        notes: list[Call] = [
+            ("memory_write", {"category": "facts", "content": f"run {run}.{n}", "summary": "s"})
+            for n in range(4)
+        ]
+        looks: list[Call] = [
+            ("memory_search", {"query": "run"}),
+            ("memory_index", {}),
+            ("ls", {"path": "/memory"}),
+            ("grep", {"pattern": "run", "path": "/memory"}),
+            ("glob", {"pattern": "**/*.md", "path": "/memory"}),
+        ]
+        graph = create_memory_manager_agent(model_calling(notes, looks), backend=memory)
+
+        answers = answers_of(graph, in_loop=run % 2 == 1)
+
+        assert [answer.status for answer in answers] == ["success"] * 9
+
+    assert len(MemoryStore(memory).search(limit=100)) == 60
+    connection.close()
+    pool = connection.pool
+    if pool is not None:
+        assert pool.get_stats()["pool_available"] == pool.get_stats()["pool_size"]
+        # What is still there when the pool has closed its own was left behind by a thread.
+        connection.close_pool()
+    deadline = time.monotonic() + 10
+    while others_in_the_database() and time.monotonic() < deadline:
+        time.sleep(0.05)  # the server takes a moment to see that a client has gone
+    assert others_in_the_database() == 0
