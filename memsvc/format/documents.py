@@ -170,8 +170,7 @@ def _stored_starts(data: bytes, spans: list[EntrySpan]) -> list[int]:
         if data[separator:start].rstrip(b"\r\n") == SEPARATOR:
             above = data[above_from:separator]
             last = above if starts else _last_piece(above)
-            # With nothing above it, this is what `append_to` returned, cut by itself.
-            if unterminated_at(last) is not None or not above.strip():
+            if unterminated_at(last) is not None:
                 start = _end_of_content(data, floor, separator)
         starts.append(start)
         above_from, floor = start, span.meta_end

@@ -327,7 +327,6 @@ def test_the_separator_belongs_to_the_entry_that_it_protects() -> None:
     once = appended(open_block, text)
     twice = appended(once, text)
     assert raws(cut_file(NOTES, once)) == [open_block, append_to(open_block, text)]
-    assert raws(cut_file(NOTES, append_to(open_block, text))) == [append_to(open_block, text)]
     assert raws(cut_file(NOTES, twice)) == [open_block, append_to(open_block, text), b"\n" + text.encode()]
 
 
