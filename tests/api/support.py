@@ -1,8 +1,6 @@
 """What the tests of the API ask for again and again."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any
 
 from rest_framework.test import APIClient
 
@@ -11,20 +9,20 @@ ENTRIES = "/v1/trees/default/entries"
 SEARCH = "/v1/trees/default/search"
 BATCH = "/v1/trees/default/batch"
 
-type AssertNumQueries = Callable[[int], AbstractContextManager[Any]]
-
-
-class Answer(Protocol):
-    status_code: int
-    headers: Any
-
-    def json(self) -> Any: ...
-
 
 def put(client: APIClient, path: str, content: str | bytes = "text\n", **headers: str) -> Any:
     """Write a file as raw bytes; `path` without its first slash."""
     data = content.encode() if isinstance(content, str) else content
     return client.put(f"{FILES}/{path}", data, content_type="application/octet-stream", headers=headers)
+
+
+def send(client: APIClient, method: str, url: str, body: bytes, **options: Any) -> Any:
+    """A request with just these bytes as its body."""
+    return client.generic(method, url, body, **options)  # type: ignore[arg-type]  # the stubs want text
+
+
+def streamed(answer: Any) -> bytes:
+    return b"".join(answer.streaming_content)
 
 
 def raw(client: APIClient, path: str) -> bytes:

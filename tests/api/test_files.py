@@ -186,7 +186,7 @@ def test_a_folder_lists_its_files_and_folders(api: APIClient) -> None:
     for path in ("d/b.md", "d/a/x.md", "d/a.md", "e.md"):
         put(api, path)
 
-    found = api.get(FILES, {"prefix": "/d/", "depth": 1}).json()
+    found = api.get(FILES, {"prefix": "/d/", "depth": "1"}).json()
 
     assert [(item["path"], item["is_dir"]) for item in found["items"]] == [
         ("/d/a.md", False),
@@ -200,9 +200,9 @@ def test_a_folder_lists_its_files_and_folders(api: APIClient) -> None:
 def test_what_is_no_folder_does_not_list(api: APIClient) -> None:
     put(api, "a.md")
 
-    assert problem(api.get(FILES, {"prefix": "/d", "depth": 1})) == (404, "path_not_found")
-    assert problem(api.get(FILES, {"prefix": "/a.md", "depth": 1})) == (409, "not_a_directory")
-    assert api.get(FILES, {"depth": 1}).json()["items"][0]["path"] == "/a.md"
+    assert problem(api.get(FILES, {"prefix": "/d", "depth": "1"})) == (404, "path_not_found")
+    assert problem(api.get(FILES, {"prefix": "/a.md", "depth": "1"})) == (409, "not_a_directory")
+    assert api.get(FILES, {"depth": "1"}).json()["items"][0]["path"] == "/a.md"
 
 
 # Changing

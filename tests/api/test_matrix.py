@@ -14,7 +14,7 @@ from memsvc.tree.trees import create_tree
 from tenants.models import Tenant
 from tenants.scopes import Scope
 from tests.api.conftest import client_with
-from tests.api.support import add_entry, problem, put, raw
+from tests.api.support import add_entry, problem, put, raw, send, streamed
 from tests.people import (
     make_expired_key,
     make_key,
@@ -59,9 +59,9 @@ def call(client: APIClient, route: str, method: str, names: dict[str, str]) -> A
     for name, value in names.items():
         url = url.replace(f"<str:{name}>", value).replace(f"<anytext:{name}>", value)
     if route.endswith("/imports"):
-        return client.generic(method, url, b"no zip", content_type="application/zip")
+        return send(client, method, url, b"no zip", content_type="application/zip")
     body = json.dumps(BODIES.get((route, method), {})).encode()
-    return client.generic(method, url, body, content_type="application/json")
+    return send(client, method, url, body, content_type="application/json")
 
 
 def view_of(route: str) -> type[TenantView]:
@@ -109,7 +109,7 @@ def test_a_stranger_learns_and_changes_nothing(
         for tree in ("default", "private"):
             answer = call(stranger, route, method, {**secret, "tree": tree})
 
-            content = b"".join(answer.streaming_content) if answer.streaming else answer.content
+            content = streamed(answer) if answer.streaming else answer.content
             assert answer.status_code < 500, method
             assert b"canary" not in content, method
             if tree == "private" and "<str:tree>" in route and method in view_of(route).scopes:

@@ -8,6 +8,7 @@ import psycopg.errors
 import pytest
 from django.conf import LazySettings
 from django.db import DataError, InternalError, OperationalError
+from django.http import UnreadablePostError
 from rest_framework.test import APIClient
 
 from memsvc.api import problems
@@ -18,13 +19,16 @@ from memsvc.transfer.errors import ImportRefused
 from memsvc.tree import errors
 from tenants.authentication import REFUSAL
 from tenants.scopes import Scope
-from tests.api.support import ENTRIES, FILES, SEARCH, paths, post, problem
+from tests.api.support import ENTRIES, FILES, SEARCH, paths, post, problem, send
 
 FILE = f"{FILES}/a.md"
 
 
-def every_subclass(kind: type) -> set[type]:
-    return {kind}.union(*(every_subclass(below) for below in kind.__subclasses__()))
+def every_subclass(kind: type[Exception]) -> set[type[Exception]]:
+    found = {kind}
+    for below in kind.__subclasses__():
+        found |= every_subclass(below)
+    return found
 
 
 def test_every_error_of_the_tree_has_a_status() -> None:
@@ -84,7 +88,7 @@ def test_people_get_a_page(db: None) -> None:
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "BREW"])
 def test_a_method_that_is_not_there_is_a_problem(api: APIClient, method: str) -> None:
-    assert problem(api.generic(method, "/v1/me")) == (405, "method_not_allowed")
+    assert problem(send(api, method, "/v1/me", b"")) == (405, "method_not_allowed")
 
 
 def test_a_host_that_is_not_ours_is_a_problem(api: APIClient) -> None:
@@ -114,7 +118,7 @@ def test_a_host_that_is_not_ours_is_a_problem(api: APIClient) -> None:
     ],
 )
 def test_json_that_is_none_is_refused(api: APIClient, body: bytes) -> None:
-    status, code = problem(api.generic("POST", f"{FILES}:grep", body, content_type="application/json"))
+    status, code = problem(send(api, "POST", f"{FILES}:grep", body, content_type="application/json"))
 
     assert (status, code) in {(400, "invalid_json"), (400, "invalid_request")}
 
@@ -125,7 +129,7 @@ def test_json_in_another_wrapping_is_refused(api: APIClient) -> None:
         "application/x-www-form-urlencoded",
         "multipart/form-data; boundary=x",
     ):
-        answer = api.generic("POST", f"{FILES}:grep", b'{"pattern": "a"}', content_type=content_type)
+        answer = send(api, "POST", f"{FILES}:grep", b'{"pattern": "a"}', content_type=content_type)
         assert problem(answer) == (415, "unsupported_media_type")
 
 
@@ -142,15 +146,15 @@ def test_a_body_over_the_limit_is_refused(api: APIClient, settings: LazySettings
 def test_a_compressed_body_is_refused(api: APIClient) -> None:
     for url, method in ((FILE, "PUT"), (f"{FILES}:grep", "POST"), ("/v1/trees/default/imports", "POST")):
         content_type = "application/zip" if url.endswith("imports") else "application/json"
-        answer = api.generic(
-            method, url, b"xxx", content_type=content_type, headers={"Content-Encoding": "gzip"}
+        answer = send(
+            api, method, url, b"xxx", content_type=content_type, headers={"Content-Encoding": "gzip"}
         )
         assert problem(answer) == (415, "unsupported_media_type")
 
 
 def test_a_body_of_unknown_length_is_refused(api: APIClient) -> None:
     for method, url in (("PUT", FILE), ("POST", f"{FILES}:grep"), ("POST", "/v1/trees/default/imports")):
-        answer = api.generic(method, url, b"", headers={"Transfer-Encoding": "chunked"})
+        answer = send(api, method, url, b"", headers={"Transfer-Encoding": "chunked"})
         assert problem(answer) == (411, "length_required")
     assert paths(api) == []
 
@@ -158,6 +162,13 @@ def test_a_body_of_unknown_length_is_refused(api: APIClient) -> None:
 def test_a_body_that_was_cut_off_is_refused() -> None:
     with pytest.raises(problems.InvalidRequest):
         copy_body(BytesIO(b"half"), BytesIO(), {"CONTENT_LENGTH": "8"})
+
+
+def test_a_body_that_does_not_arrive_is_not_waited_for() -> None:
+    answer = problems.handle(UnreadablePostError("timed out"))
+
+    assert answer is not None
+    assert (answer.status_code, json.loads(answer.content)["code"]) == (408, "request_timeout")
 
 
 @pytest.mark.parametrize("escape", ["\\ud800", "\\udfff\\ud800"])
@@ -185,7 +196,7 @@ def test_half_a_character_is_refused_everywhere(
     rest = '"destination": "/b.md", ' if url.endswith(":move") else rest
     body = f'{{{rest}"{field}": "a{escape}"}}'.encode()
 
-    status, code = problem(api.generic(method, url, body, content_type="application/json"))
+    status, code = problem(send(api, method, url, body, content_type="application/json"))
 
     assert (status, code.partition("_")[0]) == (400, "invalid")
     assert paths(api) == []

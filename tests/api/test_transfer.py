@@ -4,7 +4,7 @@ from typing import Any
 
 from rest_framework.test import APIClient
 
-from tests.api.support import paths, problem, put, raw
+from tests.api.support import paths, problem, put, raw, streamed
 
 EXPORT = "/v1/trees/default/export.zip"
 IMPORTS = "/v1/trees/default/imports"
@@ -21,7 +21,7 @@ def zip_of(files: dict[str, bytes]) -> bytes:
 def exported(client: APIClient, **params: Any) -> bytes:
     answer = client.get(EXPORT, params)
     assert answer.status_code == 200, answer.content
-    return b"".join(answer.streaming_content)
+    return streamed(answer)
 
 
 def bring(client: APIClient, archive: bytes, query: str = "") -> Any:
@@ -55,7 +55,7 @@ def test_an_export_is_a_zip_whatever_is_accepted(api: APIClient) -> None:
 
     assert answer.headers["Content-Type"] == "application/zip"
     assert answer.headers["Content-Disposition"] == 'attachment; filename="export.zip"'
-    b"".join(answer.streaming_content)
+    assert streamed(answer).startswith(b"PK")
 
 
 def test_a_dry_run_changes_nothing(api: APIClient) -> None:
