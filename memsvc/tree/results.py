@@ -201,3 +201,103 @@ class Imported:
 class ImportResult:
     revision: int
     files: list[Imported]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What a revision did to a file: `action` is "created", "changed", "moved" or "deleted".
+
+    `path` is where the file stood afterwards (before, for a deleted one), `source` where a moved one came from.
+    """
+
+    path: str
+    action: str
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryChange:
+    """What a revision did to an entry: `action` is "added", "changed", "superseded" or "removed"."""
+
+    entry_id: str
+    path: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionRead:
+    number: int
+    at: datetime
+    actor_kind: str
+    actor_id: str
+    actor_name: str
+    action: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionsPage:
+    items: list[RevisionRead]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionDetail:
+    """A revision with all that it changed, files and entries in path order."""
+
+    revision: RevisionRead
+    files: list[FileChange]
+    entries: list[EntryChange]
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """A run of lines that differ, as in a unified diff: 1-based starts; each line with its end and " ", "-" or "+"."""
+
+    old_start: int
+    old_lines: int
+    new_start: int
+    new_lines: int
+    lines: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """How a file differs between two revisions: `action` as of `FileChange`.
+
+    `unified` and `hunks` are empty for content that is no text; the digests then say that it differs.
+    """
+
+    path: str
+    action: str
+    unified: str
+    hunks: list[Hunk]
+    old_sha256: str | None
+    new_sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BlamedLine:
+    """A line as `read_lines` shows it, and the revision that last changed it."""
+
+    line: int
+    text: str
+    revision: int
+    entry_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    path: str
+    lines: list[BlamedLine]
+    revisions: dict[int, RevisionRead]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryVersion:
+    """One state in an entry's life: from `revision` on, its text or what supersedes it was this."""
+
+    revision: RevisionRead
+    action: str
+    path: str
+    entry: MemoryEntry

@@ -6,22 +6,38 @@ Raises `TreeError` and `FormatError`.
 
 from memsvc.tree.reads.entries import EntryFilter, get_entry, list_entries, recent_episodes, search_entries
 from memsvc.tree.reads.files import list_files, list_folder, read_file, read_index, read_lines, stat
+from memsvc.tree.reads.history import (
+    RevisionFilter,
+    blame,
+    diff,
+    entry_history,
+    get_revision,
+    list_revisions,
+    revision_at,
+)
 from memsvc.tree.reads.matches import glob, grep
 from memsvc.tree.reads.snapshots import Snapshot, snapshot
 
 __all__ = [
     "EntryFilter",
+    "RevisionFilter",
     "Snapshot",
+    "blame",
+    "diff",
+    "entry_history",
     "get_entry",
+    "get_revision",
     "glob",
     "grep",
     "list_entries",
     "list_files",
     "list_folder",
+    "list_revisions",
     "read_file",
     "read_index",
     "read_lines",
     "recent_episodes",
+    "revision_at",
     "search_entries",
     "snapshot",
     "stat",

@@ -20,6 +20,17 @@ def after_text(cursor: str) -> str:
     raise _refusal()
 
 
+def cursor_of_number(number: int) -> str:
+    return _encoded([str(number)])
+
+
+def after_number(cursor: str) -> int:
+    match _decoded(cursor):
+        case [str(number)] if number.isdecimal() and len(number) < 19:
+            return int(number)
+    raise _refusal()
+
+
 def cursor_of_entry(created: datetime, block_id: UUID) -> str:
     return _encoded([created.isoformat(), block_id.hex])
 
