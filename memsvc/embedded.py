@@ -53,6 +53,9 @@ SETTINGS: dict[str, str | int] = {
     "shared_preload_libraries": "pg_stat_statements",
     "timezone": "UTC",
     "log_min_messages": "warning",
+    # The log is no place for what people store: neither failing statements nor the values of failing rows.
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
     # A client that died in the middle of a long statement would keep its row locks until the statement ends.
     "client_connection_check_interval": "1s",
 }
@@ -229,7 +232,9 @@ class Cluster:
             candidates = [self.folder / "s", Path(_own_entry().pw_dir) / f".{short}"]
         for candidate in candidates:
             length = len(os.fsencode(candidate / f".s.PGSQL.{PORT}"))
-            if length <= MAX_SOCKET_PATH_BYTES and "," not in str(candidate):  # libpq takes a comma for a list
+            if length <= MAX_SOCKET_PATH_BYTES and "," not in str(
+                candidate
+            ):  # libpq takes a comma for a list
                 return candidate
         raise EmbeddedPgError(
             f"{self.folder} is no path for a socket (too long, or with a comma): set MEMSVC_DATA_DIR to another"

@@ -15,6 +15,8 @@ from django.http.response import HttpResponseBase
 REQUEST_ID_HEADER = "X-Request-ID"
 _ACCEPTED_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}", re.ASCII)
 _KEY = re.compile(r"\bmsk_([A-Za-z0-9]+)_[A-Za-z0-9]+")
+# PostgreSQL quotes the values of the failing row after its message.
+_ROW_VALUES = re.compile(r"\nDETAIL:.*?(?=\n\nThe above exception|\n\nDuring handling|\Z)", re.DOTALL)
 _RECORD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
@@ -45,7 +47,12 @@ def without_keys(text: str) -> str:
     return _KEY.sub(r"msk_\1_…", text)
 
 
-class PlainFormatter(logging.Formatter):
+class DiscreetFormatter(logging.Formatter):
+    def formatException(self, *arguments: Any) -> str:
+        return _ROW_VALUES.sub("", super().formatException(*arguments))
+
+
+class PlainFormatter(DiscreetFormatter):
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s")
 
@@ -54,7 +61,7 @@ class PlainFormatter(logging.Formatter):
         return without_keys(super().format(record))
 
 
-class JsonFormatter(logging.Formatter):
+class JsonFormatter(DiscreetFormatter):
     """One object a line: the standard fields, and whatever the caller gave as `extra`."""
 
     def format(self, record: logging.LogRecord) -> str:

@@ -3,6 +3,7 @@ import logging
 import sys
 
 import pytest
+from django.db import IntegrityError, connection
 from django.test import Client
 
 from memsvc.logging import JsonFormatter, PlainFormatter, request_id
@@ -28,6 +29,25 @@ def test_the_secret_part_of_a_key_is_never_logged(formatter: logging.Formatter) 
 
     assert KEY not in line
     assert "msk_a1B2c3D4_…" in line
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("formatter", [PlainFormatter(), JsonFormatter()])
+def test_the_values_of_a_failing_row_are_not_logged(formatter: logging.Formatter) -> None:
+    made, body = record("failed"), "private\n\nwords"
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("CREATE TEMPORARY TABLE secret (body text CHECK (body = ''))")
+            cursor.execute("INSERT INTO secret VALUES (%s)", [body])
+    except IntegrityError:
+        made.exc_info = sys.exc_info()
+
+    line = formatter.format(made)
+
+    assert "IntegrityError" in line
+    assert "violates check constraint" in line
+    assert "private" not in line
+    assert "words" not in line
 
 
 def test_a_json_line_holds_the_request_id_and_the_extra_fields() -> None:
