@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 
@@ -22,6 +22,10 @@ from memsvc.tree.scope import Change
 # Room between two neighbours' positions, so that inserting seldom needs a new numbering.
 GAP = 1 << 20
 MAX_FILE_BYTES = 32 * 1024 * 1024
+
+
+type Expiries = Mapping[tuple[str, str], datetime]
+_NO_EXPIRIES: Expiries = {}
 
 
 def rendered_size(revision: int | None = None) -> Combinable:
@@ -131,11 +135,11 @@ def version_tag(file: File, *, revision: int, size: int) -> str:
     return f"r{revision}-{size}-{file.pk.hex[-12:]}"
 
 
-def fill(change: Change, file: File, data: bytes) -> list[Block] | None:
+def fill(change: Change, file: File, data: bytes, *, expiries: Expiries = _NO_EXPIRIES) -> list[Block] | None:
     """Make `data` the content of a file; the answer is the new blocks, or None when nothing differs.
 
     Blocks that are in both the old and the new content keep their identity and history; blocks that are hidden
-    from readers keep their place.
+    from readers keep their place. An entry that is written anew keeps its expiry, or gets the one in `expiries`.
     """
     if len(data) > MAX_FILE_BYTES:
         raise TooLarge(f"'{file.path}' would have {len(data)} bytes; a file may have {MAX_FILE_BYTES}")
@@ -149,12 +153,12 @@ def fill(change: Change, file: File, data: bytes) -> list[Block] | None:
     ranges = list(differences(old_bytes, [block.raw for block in new]))
     places = _places(file, every, old, ranges)
     added = [
-        row_of(new[j], file, position=place, revision=change.number)
+        row_of(_read(file, new[j]), file, position=place, revision=change.number)
         for (_, _, j1, j2), range_places in zip(ranges, places, strict=True)
         for j, place in zip(range(j1, j2), range_places, strict=True)
     ]
     closed = [row for i1, i2, _, _ in ranges for row in old[i1:i2]]
-    _inherit_expiry(closed, added)
+    _inherit_expiry({**expiries, **expiries_of(closed)}, added)
     close_blocks(change, closed)
     insert_blocks(change, added)
     file.is_text = decodes(data)
@@ -165,9 +169,19 @@ def fill(change: Change, file: File, data: bytes) -> list[Block] | None:
     return added
 
 
-def _inherit_expiry(closed: Sequence[Block], added: Sequence[Block]) -> None:
-    """An entry, or a row of an index, that is written anew still disappears when it was to."""
-    expiries = {(row.entry_id, row.row_path): row.expires_at for row in closed if row.expires_at}
+def _read(file: File, block: format.Block) -> format.Block:
+    """A block whose bytes were known, and so not read, that stands in another place now."""
+    if block.kind is not BlockKind.ENTRY or block.entry is not None:
+        return block
+    return format.cut_file(file.path, block.raw)[0]
+
+
+def expiries_of(rows: Iterable[Block]) -> Expiries:
+    """When entries, or rows of an index, disappear: by id and by the path that a row is about."""
+    return {(row.entry_id, row.row_path): row.expires_at for row in rows if row.expires_at}
+
+
+def _inherit_expiry(expiries: Expiries, added: Sequence[Block]) -> None:
     for row in added:
         if row.entry_id or row.row_path:
             row.expires_at = expiries.get((row.entry_id, row.row_path))
