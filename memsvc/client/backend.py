@@ -19,7 +19,7 @@ from deepagents.backends.protocol import (
     WriteResult,
 )
 
-from memsvc.client.errors import Forbidden, MemsvcError, NotFound
+from memsvc.client.errors import Conflict, Forbidden, MemsvcError, NotFound
 from memsvc.client.http import MemsvcClient
 from memsvc.client.records import EntryRead, EntryWritten
 from memsvc.client.results import (
@@ -143,7 +143,7 @@ class RemoteBackend(BackendProtocol):
             self._require_write()
             if path == "/":
                 # The key may reach further than this mount, so that the server would not know what its root is.
-                raise Forbidden("", code="root_refused")
+                raise Conflict("", code="root_refused")
             self._client.delete(self._mount.to_tree(path), recursive=True)
             return DeleteResult(path=path)
         except Exception as error:
@@ -190,7 +190,7 @@ class RemoteBackend(BackendProtocol):
         wanted: list[tuple[int, str]] = []
         for at, path in enumerate(paths):
             try:
-                wanted.append((at, self._mount.to_tree(canonical_folder(path))))
+                wanted.append((at, self._downloadable(path)))
             except Exception as error:
                 answers[at].error = transfer_refusal(*_reason(error), path)
         for start in range(0, len(wanted), _DOWNLOAD_FILES):
@@ -295,6 +295,12 @@ class RemoteBackend(BackendProtocol):
             raise NotFound("", code="file_not_found")
         return self._mount.to_tree(canonical)
 
+    def _downloadable(self, path: str) -> str:
+        canonical = canonical_folder(path)
+        if canonical == "/":
+            raise Conflict("", code="is_directory")
+        return self._mount.to_tree(canonical)
+
     def _require_write(self) -> None:
         if not self._writable:
             raise Forbidden(
@@ -307,8 +313,8 @@ class RemoteBackend(BackendProtocol):
         """The files worth sending, with their place and tree path; the others get their verdict here."""
         for at, (path, content) in enumerate(files):
             try:
-                tree_path = self._mount.to_tree(canonical_path(path))
                 self._require_write()
+                tree_path = self._mount.to_tree(canonical_path(path))
                 yield at, tree_path, bytes(memoryview(content))
             except Exception as error:
                 verdicts[at].error = transfer_refusal(*_reason(error), path)

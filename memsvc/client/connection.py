@@ -175,8 +175,7 @@ def json_bytes(body: object) -> bytes:
         return json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8")
     except UnicodeEncodeError as error:
         raise InvalidRequest(
-            "Text with a lone surrogate can't be stored or looked for; it is half of a character.",
-            code="invalid_text",
+            "the request holds half of a surrogate pair; send whole characters", code="invalid_text"
         ) from error
 
 

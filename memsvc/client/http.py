@@ -7,6 +7,7 @@ with MemsvcClient("https://memory.example.com", api_key) as memory:
 """
 
 import base64
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
@@ -43,6 +44,7 @@ from memsvc.format.entries import Confidence
 from memsvc.format.errors import FormatError
 from memsvc.format.layout import MemoryCategory, MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
+from memsvc.format.text import checked_text
 
 type SearchMode = Literal["words", "phrase"]
 type Status = Literal["active", "superseded", "all"]
@@ -583,12 +585,9 @@ def _folder(path: str) -> str:
 
 def _utf8(text: str) -> bytes:
     try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise InvalidRequest(
-            "The content holds a lone surrogate (half of a character) and can't be stored.",
-            code="invalid_text",
-        ) from error
+        return checked_text(text, field="content", max_bytes=sys.maxsize, nul_allowed=True).encode()
+    except FormatError as error:
+        raise InvalidRequest(str(error), code=error.code) from error
 
 
 def _base64(data: bytes) -> str:

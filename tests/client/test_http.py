@@ -1,0 +1,344 @@
+"""Every method of the client against the real server."""
+
+import io
+import zipfile
+from datetime import UTC, datetime
+
+import pytest
+
+from memsvc.client import MemsvcClient
+from memsvc.client.errors import (
+    AlreadySuperseded,
+    Conflict,
+    EditRefused,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    OffsetBeyondEnd,
+    PreconditionFailed,
+    Unauthenticated,
+)
+from memsvc.format import Confidence, MemoryCategory, MemoryKind
+from memsvc.format.scaffold import SCAFFOLD
+from tenants.models import Tenant
+from tenants.scopes import Scope
+from tests.client.conftest import Connect
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FACTS = "/memory/semantic_memory/facts.md"
+
+
+def add(client: MemsvcClient, body: str = "Water is wet.", **fields: object) -> str:
+    return client.add_entry(MemoryCategory.FACTS, body, **fields).entry.entry_id  # type: ignore[arg-type]  # named above
+
+
+def test_a_key_knows_whose_it_is(client: MemsvcClient, alice: Tenant) -> None:
+    me = client.me()
+
+    assert (me.tenant_id, me.tenant_slug) == (str(alice.pk), alice.slug)
+    assert (me.scopes, me.tree, me.path_prefix) == ({"read", "write", "export"}, None, "/")
+
+
+def test_trees_are_made_and_listed(client: MemsvcClient, connect: Connect) -> None:
+    client.scaffold()
+    made = client.create_tree("agents of ACME")
+
+    assert {tree.name for tree in client.list_trees()} == {"default", "agents of ACME"}
+    assert (made.name, made.revision) == ("agents of ACME", 0)
+    assert connect(tree="agents of ACME").list_folder() == []
+    with pytest.raises(Conflict):
+        client.create_tree("agents of ACME")
+    with pytest.raises(NotFound):
+        connect(tree="nobody's").list_folder()
+
+
+def test_a_file_is_written_and_read_in_every_way(client: MemsvcClient) -> None:
+    written = client.write_file("/memory/a.md", "one\r\ntwo\r\nthree")
+
+    window = client.read_lines("/memory/a.md", offset=1, limit=1)
+    whole = client.read_bytes("/memory/a.md")
+
+    assert (written.path, written.revision, written.created, written.changed, written.size) == (
+        "/memory/a.md",
+        1,
+        True,
+        True,
+        15,
+    )
+    assert (window.text, window.start_line, window.end_line, window.next_offset, window.total_lines) == (
+        "two\n",
+        2,
+        2,
+        2,
+        3,
+    )
+    assert whole.data == b"one\r\ntwo\r\nthree"
+    assert client.read_text("/memory/a.md") == "one\r\ntwo\r\nthree"
+    assert whole.etag is not None
+    assert client.read_bytes_if_changed("/memory/a.md", whole.etag) is None
+
+
+def test_bytes_that_are_no_text_stay_bytes(client: MemsvcClient) -> None:
+    client.write_file("/a.bin", b"\x00\xff", message="a picture")
+
+    assert client.read_bytes("/a.bin").data == client.read_lines("/a.bin").binary == b"\x00\xff"
+    with pytest.raises(InvalidRequest, match="no UTF-8"):
+        client.read_text("/a.bin")
+
+
+def test_earlier_revisions_can_be_read(client: MemsvcClient) -> None:
+    client.write_file("/a.md", "one")
+    client.write_file("/a.md", "two")
+    client.write_file("/b.md", "new")
+
+    assert client.read_text("/a.md", revision=1) == "one"
+    assert [file.path for file in client.iter_files(revision=2)] == ["/a.md"]
+    with pytest.raises(NotFound):
+        client.read_text("/a.md", revision=99)
+
+
+def test_listings_give_every_file_once(client: MemsvcClient) -> None:
+    client.upload_files([(f"/notes/{number:02}/a.md", b"x\n") for number in range(7)])
+
+    page = client.list_files(limit=3)
+
+    assert len(page.items) == 3
+    assert page.next is not None
+    assert [file.path for file in client.iter_files("/notes")] == [f"/notes/{n:02}/a.md" for n in range(7)]
+    assert [(item.path, item.is_dir) for item in client.list_folder("/notes")][:1] == [("/notes/00", True)]
+    with pytest.raises(NotFound):
+        client.list_folder("/nowhere")
+    with pytest.raises(Conflict):
+        client.list_folder("/notes/00/a.md")
+
+
+def test_preconditions_keep_two_writers_apart(client: MemsvcClient) -> None:
+    first = client.write_file("/a.md", "one", create_only=True)
+    client.write_file("/a.md", "two", if_match=first.etag)
+
+    with pytest.raises(PreconditionFailed) as stale:
+        client.write_file("/a.md", "three", if_match=first.etag)
+    with pytest.raises(PreconditionFailed):
+        client.write_file("/a.md", "three", create_only=True)
+    with pytest.raises(PreconditionFailed):
+        client.delete("/a.md", if_match=first.etag)
+
+    assert stale.value.revision == 2
+    assert client.read_text("/a.md") == "two"
+
+
+def test_an_edit_replaces_one_text(client: MemsvcClient) -> None:
+    client.write_file("/a.md", "a b b\n")
+
+    assert client.edit_file("/a.md", "a", "c").occurrences == 1
+    assert client.edit_file("/a.md", "b", "d", replace_all=True).occurrences == 2
+    assert client.append_file("/a.md", "e\n").size == 8
+    with pytest.raises(EditRefused) as missing:
+        client.edit_file("/a.md", "nope", "x")
+    with pytest.raises(EditRefused) as twice:
+        client.edit_file("/a.md", "d", "x")
+
+    assert str(missing.value) == "Error: String not found in file: 'nope'"
+    assert twice.value.occurrences == 2
+    assert client.read_text("/a.md") == "c d d\ne\n"
+
+
+def test_files_are_moved_and_deleted(client: MemsvcClient) -> None:
+    client.write_file("/d/a.md", "a")
+    client.write_file("/d/b.md", "b")
+
+    moved = client.move("/d", "/e", message="tidied up")
+    with pytest.raises(Conflict):
+        client.delete("/e")
+    deleted = client.delete("/e", recursive=True)
+
+    assert (moved.source, moved.destination, moved.files) == ("/d", "/e", 2)
+    assert deleted.files == 2
+    assert list(client.iter_files()) == []
+    with pytest.raises(NotFound):
+        client.delete("/e")
+
+
+def test_files_are_searched(client: MemsvcClient) -> None:
+    client.write_file("/d/a.md", "needle\nhay\nneedle two\n")
+    client.write_file("/d/b.txt", "needle\n")
+
+    found = client.grep("needle", path="/d", glob="*.md", max_count=1)
+
+    assert ([(hit.path, hit.line, hit.text) for hit in found.items], found.truncated) == (
+        [("/d/a.md", 1, "needle")],
+        True,
+    )
+    assert [file.path for file in client.glob("*.md")] == ["/d/a.md"]
+
+
+def test_many_files_have_a_verdict_each(client: MemsvcClient) -> None:
+    uploaded = client.upload_files([("/a.bin", b"\x00\xff"), ("/../up", b"x"), ("/b.md", b"b")])
+    downloaded = client.download_files(["/b.md", "/none.md", "/a.bin"])
+
+    assert [verdict.error for verdict in uploaded] == [None, "invalid_path", None]
+    assert [(answer.content, answer.error) for answer in downloaded] == [
+        (b"b", None),
+        (None, "file_not_found"),
+        (b"\x00\xff", None),
+    ]
+
+
+def test_an_entry_is_added_found_superseded_and_retired(client: MemsvcClient) -> None:
+    when = datetime(2026, 5, 1, 12, tzinfo=UTC)
+    added = client.add_entry(
+        MemoryCategory.FACTS,
+        "ACME sits in Bonn.",
+        summary="seat: of ACME",
+        tags=["acme", "#x"],
+        source="ticket: 42",
+        confidence=Confidence.HIGH,
+        when=when,
+        message="heard on the phone",
+    )
+    successor = client.supersede_entry(added.entry.entry_id, "ACME sits in Berlin.")
+
+    old, new = client.get_entry(added.entry.entry_id), client.get_entry(successor.entry.entry_id)
+
+    assert (added.path, added.file_created, added.entry.created) == (FACTS, True, when)
+    assert (old.entry.superseded_by, new.entry.supersedes) == (new.entry.entry_id, old.entry.entry_id)
+    assert (new.entry.summary, new.entry.tags, new.entry.category) == (
+        "seat: of ACME",
+        ("acme", "#x"),
+        "facts",
+    )
+    assert [found.entry for found in client.search("acme berlin").items] == [new.entry]
+    assert len(client.search("ACME sits", mode="phrase", include_superseded=True).items) == 2
+    with pytest.raises(AlreadySuperseded) as caught:
+        client.supersede_entry(old.entry.entry_id, "ACME sits in Rome.")
+    assert caught.value.successor == new.entry.entry_id
+
+    retired = client.retire_entry(new.entry.entry_id)
+
+    assert (retired.entry_id, retired.path) == (new.entry.entry_id, FACTS)
+    with pytest.raises(NotFound):
+        client.get_entry(new.entry.entry_id)
+
+
+def test_entries_are_listed_by_filters_page_by_page(client: MemsvcClient) -> None:
+    ids = [add(client, f"fact {number}", tags=["even"] if number % 2 == 0 else []) for number in range(5)]
+    client.add_entry(MemoryCategory.EVENTS, "met ACME")
+
+    first = client.list_entries(category=MemoryCategory.FACTS, limit=3)
+    rest = client.list_entries(category=MemoryCategory.FACTS, limit=3, cursor=first.next)
+
+    assert [found.entry.entry_id for found in first.items + rest.items] == ids[::-1]
+    assert rest.next is None
+    assert len(client.list_entries(tags=["even"]).items) == 3
+    assert len(client.list_entries(kind=MemoryKind.EPISODIC, status="all").items) == 1
+    assert [found.entry.body for found in client.recent_episodes(limit=5)] == ["met ACME"]
+
+
+def test_the_indexes_are_read_as_rows(client: MemsvcClient) -> None:
+    assert set(client.scaffold()) == set(SCAFFOLD)
+    add(client, summary="about water", tags=["wet"])
+
+    index = client.read_index(MemoryKind.SEMANTIC)
+
+    assert (index.path, index.exists) == ("/memory/semantic_memory/index.md", True)
+    assert (index.rows[0].path, index.rows[0].description) == ("facts.md", "about water")
+    assert client.read_index().rows
+
+
+def test_a_batch_is_one_revision(client: MemsvcClient) -> None:
+    result = client.batch(
+        [
+            {"op": "write", "path": "/a.md", "content": "a"},
+            {"op": "add_entry", "category": "facts", "body": "b"},
+        ],
+        message="both",
+    )
+
+    assert (result.revision, len(result.results)) == (1, 2)
+    with pytest.raises(InvalidRequest):
+        client.batch([{"op": "write", "path": "/b.md", "content": "b"}, {"op": "nonsense"}])
+    assert [file.path for file in client.iter_files() if file.path == "/b.md"] == []
+
+
+def test_a_tree_goes_out_as_a_zip_and_comes_into_another(
+    client: MemsvcClient, stranger: MemsvcClient
+) -> None:
+    client.scaffold()
+    client.write_file("/agents/x.md", b"\r\n\xff")
+
+    archive = b"".join(client.export_zip())
+    tried = stranger.import_zip(archive, dry_run=True)
+    assert list(stranger.iter_files()) == []
+    report = stranger.import_zip(archive)
+
+    assert (tried.dry_run, report.dry_run) == (True, False)
+    assert {file.outcome for file in tried.files} == {file.outcome for file in report.files} == {"created"}
+    assert b"".join(stranger.export_zip())[:4] == b"PK\3\4"
+    assert {file.path: stranger.read_bytes(file.path).data for file in stranger.iter_files()} == {
+        file.path: client.read_bytes(file.path).data for file in client.iter_files()
+    }
+    assert b"".join(client.export_zip(revision=1)) != archive
+
+
+def test_an_archive_that_is_refused_says_why(client: MemsvcClient) -> None:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        archive.writestr("../up.md", b"x")
+
+    with pytest.raises(InvalidRequest) as caught:
+        client.import_zip(sink.getvalue())
+
+    assert caught.value.code == "import_refused"
+
+
+def test_an_export_that_is_refused_gives_an_error_and_no_bytes(
+    client: MemsvcClient, connect: Connect
+) -> None:
+    with pytest.raises(NotFound):
+        list(client.export_zip(revision=99))
+    with pytest.raises(Forbidden):
+        list(connect(Scope.READ).export_zip())
+
+
+def test_a_key_does_what_its_scopes_allow(connect: Connect, live_url: str) -> None:
+    reader = connect(Scope.READ)
+
+    assert reader.search("x").items == ()
+    with pytest.raises(Forbidden) as caught:
+        reader.write_file("/a.md", "x")
+    assert caught.value.code == "missing_scope"
+    with MemsvcClient(live_url, "msk_unknown_key") as nobody, pytest.raises(Unauthenticated):
+        nobody.me()
+
+
+def test_a_stranger_sees_nothing(client: MemsvcClient, stranger: MemsvcClient) -> None:
+    entry_id = add(client, "the canary")
+    client.write_file("/secret.md", "canary")
+
+    assert stranger.search("canary").items == ()
+    assert stranger.grep("canary").items == ()
+    assert list(stranger.iter_files()) == []
+    for look in (lambda: stranger.get_entry(entry_id), lambda: stranger.read_bytes("/secret.md")):
+        with pytest.raises(NotFound):
+            look()
+
+
+def test_a_window_past_the_end_is_an_error(client: MemsvcClient) -> None:
+    client.write_file("/a.md", "one\n")
+
+    with pytest.raises(OffsetBeyondEnd, match=r"Line offset 9 exceeds file length \(1 lines\)"):
+        client.read_lines("/a.md", offset=9)
+
+
+def test_a_server_that_is_not_there_can_not_be_reached() -> None:
+    from memsvc.client import RetryPolicy
+    from memsvc.client.errors import ConnectionFailed
+
+    with (
+        MemsvcClient("http://127.0.0.1:9", "msk_x", retries=RetryPolicy(attempts=2, first_wait=0)) as client,
+        pytest.raises(ConnectionFailed) as caught,
+    ):
+        client.me()
+
+    assert caught.value.sent is False
