@@ -4,7 +4,10 @@ Each error carries a stable `code`; `str(error)` says what was wrong. Texts that
 for ("path_not_found", "String not found in file") are part of the contract of the backend protocol.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
+
+from memsvc.tree.results import UndoConflict
 
 
 class TreeError(Exception):
@@ -111,6 +114,20 @@ class AlreadySuperseded(Conflict):
 
 class InvalidSupersession(Conflict):
     code = "invalid_supersession"
+
+
+class UndoRefused(Conflict):
+    """Something has changed since in the same place, so nothing was undone; `conflicts` says what and where."""
+
+    code = "undo_conflict"
+
+    def __init__(self, conflicts: Sequence[UndoConflict]) -> None:
+        first = conflicts[0]
+        super().__init__(
+            f"{len(conflicts)} changes can't be taken back, so nothing was; the first is revision {first.revision} of "
+            f"'{first.path}': {first.reason}. Skip the conflicts to undo the rest."
+        )
+        self.conflicts = list(conflicts)
 
 
 class PreconditionFailed(TreeError):

@@ -227,6 +227,16 @@ class Block(TreeRow):
                 condition=LIVE & Q(duplicate=True),
                 name="block_duplicate",
             ),
+            # What a revision changed.
+            models.Index(fields=["tenant", "tree", "added_in"], name="block_added_in"),
+            models.Index(
+                fields=["tenant", "tree", "removed_in"],
+                condition=Q(removed_in__isnull=False),
+                name="block_removed_in",
+            ),
+            models.Index(
+                fields=["tenant", "tree", "entry_id"], condition=Q(kind="entry"), name="block_entry_history"
+            ),
             models.Index(
                 F("tenant"),
                 F("tree"),

@@ -301,3 +301,30 @@ class EntryVersion:
     action: str
     path: str
     entry: MemoryEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """`paths` are the files that became what they were; none when they were that already."""
+
+    revision: int
+    paths: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class UndoConflict:
+    """A change that can't be taken back, in words."""
+
+    revision: int
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """`revision` is the one that undid, or the tree's current one after a rehearsal or when nothing was changed."""
+
+    revision: int
+    undone: list[int]
+    paths: list[str]
+    conflicts: list[UndoConflict]

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from functools import partial
 
 from memsvc import format
-from memsvc.format import FormatError, canonical_folder, canonical_path, checked_text
-from memsvc.tree import entries, files, router
+from memsvc.format import FormatError, InvalidText, canonical_folder, canonical_path, checked_text
+from memsvc.tree import entries, files, restoring, router
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.drafts import EntryDraft, Precondition
@@ -26,6 +26,7 @@ from memsvc.tree.errors import (
     RootRefused,
     TooLarge,
     TreeError,
+    UndoRefused,
 )
 from memsvc.tree.models import File
 from memsvc.tree.operations import (
@@ -48,6 +49,8 @@ from memsvc.tree.results import (
     ImportResult,
     Moved,
     OperationResult,
+    Restored,
+    Undone,
     Uploaded,
     Written,
 )
@@ -225,6 +228,64 @@ def _import(change: Change, access: Access, path: str, data: bytes) -> Imported:
         files.fill(change, files.create(change, path), data)
         return Imported(path, "created")
     return Imported(path, "unchanged" if files.fill(change, file, data) is None else "changed")
+
+
+def restore(access: Access, revision: int, *, path: str | None = None, message: str = "") -> Restored:
+    """Bring back what the tree, a folder or a file was in a revision, as a new revision.
+
+    Files that came since go, those that went come back. Raises `RevisionNotFound`, and `FileNotFound` for a path
+    at which nothing stands or stood.
+    """
+    folder = canonical_folder(path) if path is not None else access.prefix
+    access.require_write(folder)
+    with _revision(access, "tree.restore", message) as change:
+        paths = restoring.restore(change, access, revision, folder)
+    return Restored(revision=change.current, paths=sorted(paths))
+
+
+def restore_entry(access: Access, entry_id: str, revision: int, *, message: str = "") -> Restored:
+    """Bring one entry back as it was in a revision, superseded or not; the rest of its file stays as it is."""
+    with _revision(access, "entry.restore", message) as change:
+        path = restoring.restore_entry(change, access, entry_id, revision)
+    return Restored(revision=change.current, paths=[path] if change.made else [])
+
+
+def undo(
+    access: Access,
+    *,
+    revision: int | None = None,
+    actor: str | None = None,
+    since: int = 1,
+    rehearse: bool = False,
+    skip_conflicts: bool = False,
+    message: str = "",
+) -> Undone:
+    """Take back what one revision, or one actor from revision `since` on, did, and keep what others did after.
+
+    With `rehearse` nothing is changed: the answer says what would be. Raises `UndoRefused` when something has
+    changed since in the same place, unless `skip_conflicts` asks for the rest to be undone.
+    """
+    if (revision is None) == (actor is None):
+        raise InvalidText("name either the revision or the actor whose changes are to be undone")
+    try:
+        with _revision(access, "undo", message) as change:
+            revisions = restoring.revisions_to_undo(change, revision=revision, actor=actor, since=since)
+            paths, conflicts = restoring.undo(change, access, revisions)
+            undone = [each.number for each in revisions]
+            if rehearse:
+                raise _Rehearsed(Undone(change.number - 1, undone, sorted(paths), conflicts))
+            if conflicts and not skip_conflicts:
+                raise UndoRefused(conflicts)
+    except _Rehearsed as rehearsed:
+        return rehearsed.answer
+    return Undone(change.current, undone, sorted(paths), conflicts)
+
+
+class _Rehearsed(Exception):
+    """Ends a change that is not to be kept."""
+
+    def __init__(self, answer: Undone) -> None:
+        self.answer = answer
 
 
 # --- one change -------------------------------------------------------------------------------------------------
