@@ -25,14 +25,6 @@ def read[T](cast: Callable[..., T], name: str, default: T) -> T:
         raise ImproperlyConfigured(f"{name}: {error}") from None
 
 
-def _written(app: str) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(app) is not None and (
-        app != "memsvc.tree" or (Path(__file__).parent / "format/__init__.py").exists()
-    )
-
-
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = embedded.data_folder()
 MODE = local.mode()
@@ -61,7 +53,6 @@ INSTALLED_APPS = [
     "memsvc.curation",
     "memsvc.transfer",
 ]
-INSTALLED_APPS = [app for app in INSTALLED_APPS if _written(app)]  # until all the rooms are there
 MIDDLEWARE = [
     "memsvc.health.HealthMiddleware",
     "memsvc.logging.RequestLogMiddleware",
@@ -151,7 +142,7 @@ def database(url: str) -> dict[str, Any]:
 DATABASE_URL = read(env.str, "DATABASE_URL", "")
 DATABASES = {"default": database(DATABASE_URL or (embedded.cluster().url() if LOCAL else ""))}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-MIGRATION_MODULES = {"tenants": "migrations.tenants", "tree": "migrations.tree"}
+MIGRATION_MODULES = {app: f"migrations.{app}" for app in ("tenants", "tree", "curation")}
 
 # ── Language and time ────────────────────────────────────────────────────────────────────────────
 LANGUAGE_CODE = "en"
@@ -204,7 +195,6 @@ CSRF_COOKIE_SECURE = not LOCAL
 CSRF_COOKIE_HTTPONLY = True
 
 # ── Logs ─────────────────────────────────────────────────────────────────────────────────────────
-LOGGING_CONFIG = "logging.config.dictConfig"
 LOGGING = logging.configuration(
     level=read(env.str, "MEMSVC_LOG_LEVEL", "INFO"),
     format=read(env.str, "MEMSVC_LOG_FORMAT", "plain" if LOCAL else "json"),

@@ -53,6 +53,11 @@ def set_member(*, tenant: Tenant, user: User, role: Role) -> Membership:
     return membership
 
 
+def remove_member(*, membership: Membership) -> None:
+    """Take a person out of a tenant; the account stays. A second call changes nothing."""
+    Membership.objects.filter(pk=membership.pk).delete()
+
+
 def create_key(
     *,
     tenant: Tenant,
