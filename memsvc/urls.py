@@ -1,12 +1,11 @@
-from importlib.util import find_spec
-
 from django.contrib import admin
 from django.urls import include, path
 
 # /healthz and /readyz are answered before any URL is looked at: memsvc.health.
-urlpatterns = [path("admin/", admin.site.urls)]
-if find_spec("memsvc.api") and find_spec("memsvc.api.urls"):  # until the room is there
-    urlpatterns.append(path("", include("memsvc.api.urls")))
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("", include("memsvc.api.urls")),
+]
 
 handler400 = "memsvc.api.problems.bad_request"
 handler403 = "memsvc.api.problems.permission_denied"
