@@ -65,7 +65,9 @@ class RemoteBackend(BackendProtocol):
         api_key: str = "",
         tree: str = "default",
         root: str = "/memory/",
+        root_deletable: bool = False,
     ) -> None:
+        """With `root_deletable`, deleting "/" empties the mount instead of being refused; never for a whole tree."""
         if isinstance(client_or_url, MemsvcClient):
             if api_key or tree not in {"default", client_or_url.tree}:
                 raise ValueError(
@@ -75,6 +77,7 @@ class RemoteBackend(BackendProtocol):
         else:
             self._client = MemsvcClient(client_or_url, api_key, tree=tree)
         self._mount = Mount(root)
+        self._root_deletable = root_deletable
         self._writable = True
 
     def __repr__(self) -> str:
@@ -141,7 +144,7 @@ class RemoteBackend(BackendProtocol):
         try:
             path = canonical_folder(file_path)
             self._require_write()
-            if path == "/":
+            if path == "/" and not (self._root_deletable and self.root != "/"):
                 # The key may reach further than this mount, so that the server would not know what its root is.
                 raise Conflict("", code="root_refused")
             self._client.delete(self._mount.to_tree(path), recursive=True)

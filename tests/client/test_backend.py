@@ -35,6 +35,10 @@ type Pair = tuple[PostgresBackend, RemoteBackend]
 @pytest.fixture
 def pair(connect: Connect) -> Pair:
     """The two backends, each on an empty tree of its own."""
+    return make_pair(connect)
+
+
+def make_pair(connect: Connect) -> Pair:
     near, far = make_tenant("near"), make_tenant("far")
     return PostgresBackend(tree_of(near)), RemoteBackend(connect(tenant=far))
 
@@ -114,13 +118,17 @@ def furnish(backend: BackendProtocol) -> None:
     )
 
 
-@pytest.mark.parametrize("call", [call for _, call in CALLS], ids=[name for name, _ in CALLS])
-def test_both_backends_answer_the_same(pair: Pair, call: Callable[[BackendProtocol], object]) -> None:
-    near, far = pair
-    for backend in pair:
-        furnish(backend)
+def test_both_backends_answer_the_same(connect: Connect) -> None:
+    differing = {}
+    for name, call in CALLS:
+        near, far = make_pair(connect)
+        furnish(near)
+        furnish(far)
+        answers = call(far), call(near)
+        if answers[0] != answers[1]:
+            differing[name] = answers
 
-    assert call(far) == call(near)
+    assert differing == {}
 
 
 def test_read_only_copies_refuse_alike(pair: Pair) -> None:
@@ -313,16 +321,13 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("draft", "text"), [(d, t) for _, d, t in REFUSED], ids=[name for name, _, _ in REFUSED]
-)
-def test_a_draft_that_is_refused_says_why_and_changes_nothing(
-    pair: Pair, draft: dict[str, Any], text: str
-) -> None:
-    for backend in pair:
-        with pytest.raises(ValueError, match=text):
-            backend.memory_add(**draft)
-        assert backend.memory_search() == []
+def test_a_draft_that_is_refused_says_why_and_changes_nothing(pair: Pair) -> None:
+    for name, draft, text in REFUSED:
+        for backend in pair:
+            with pytest.raises(ValueError) as caught:  # noqa: PT011  what it says is looked at below
+                backend.memory_add(**draft)
+            assert text in str(caught.value), name
+            assert backend.memory_search() == []
 
 
 def test_rival_corrections_have_one_winner(pair: Pair) -> None:

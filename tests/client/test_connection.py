@@ -39,7 +39,7 @@ ENTRY = {
     "file_created": True,
     "peer_readable": True,
 }
-LISTING = {"items": [], "next": None}
+LISTING: dict[str, object] = {"items": [], "next": None}
 
 type Answer = httpx.Response | Exception
 

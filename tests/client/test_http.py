@@ -37,7 +37,7 @@ def test_a_key_knows_whose_it_is(client: MemsvcClient, alice: Tenant) -> None:
     me = client.me()
 
     assert (me.tenant_id, me.tenant_slug) == (str(alice.pk), alice.slug)
-    assert (me.scopes, me.tree, me.path_prefix) == ({"read", "write", "export"}, None, "/")
+    assert (me.scopes, me.tree, me.path_prefix) == (frozenset({"read", "write", "export"}), None, "/")
 
 
 def test_trees_are_made_and_listed(client: MemsvcClient, connect: Connect) -> None:
