@@ -37,11 +37,14 @@ _STOP_SECONDS: Final = 30
 
 
 def fresh_backend(name: str | None = None) -> "PostgresBackend":
-    """A backend on the empty default tree of a new tenant. `name` is the tenant's, for people to read."""
+    """A backend on the empty default tree of a new tenant, whose "/" may be deleted, which empties it.
+
+    `name` is the tenant's, for people to read.
+    """
     tree = fresh_tree(name)
     from memsvc.agents.backend import PostgresBackend
 
-    return PostgresBackend(tree)
+    return PostgresBackend(tree, root_deletable=True)
 
 
 def fresh_remote_backend(name: str | None = None) -> "RemoteBackend":
@@ -55,7 +58,7 @@ def fresh_remote_backend(name: str | None = None) -> "RemoteBackend":
 
     _, key = create_key(tenant=tree.tenant, name="test", scopes=(Scope.READ, Scope.WRITE, Scope.EXPORT))
     close_old_connections()
-    return RemoteBackend(server_url(), api_key=key)
+    return RemoteBackend(server_url(), api_key=key, root_deletable=True)
 
 
 def fresh_tree(name: str | None = None) -> "Tree":

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -64,9 +65,13 @@ class PostgresBackend(BackendProtocol):
     leaves a database connection behind.
     """
 
-    def __init__(self, tree: Tree, root: str = "/memory/", actor: Actor = SYSTEM) -> None:
+    def __init__(
+        self, tree: Tree, root: str = "/memory/", actor: Actor = SYSTEM, *, root_deletable: bool = False
+    ) -> None:
+        """With `root_deletable`, deleting "/" empties the mount instead of being refused; never for a whole tree."""
         self._mount = Mount(root)
         self._access = Access(tree=tree, actor=actor, prefix=self._mount.root)
+        self._root_deletable = root_deletable
 
     def __repr__(self) -> str:
         return f"PostgresBackend({self._access.tree.name!r}, root={self.root!r})"
@@ -122,7 +127,11 @@ class PostgresBackend(BackendProtocol):
 
     def delete(self, file_path: str) -> DeleteResult:
         def work() -> DeleteResult:
-            deleted = services.delete(self._access, self._folder(file_path))
+            path = self._folder(file_path)
+            deletes_root = self._root_deletable and path == self.root
+            # A folder that is not the access's own root can go.
+            access = replace(self._access, prefix="/") if deletes_root else self._access
+            deleted = services.delete(access, path)
             return DeleteResult(path=self._mount.to_agent(deleted.path))
 
         return _answer(

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.language_models.chat_models import BaseChatModel
@@ -41,7 +41,7 @@ class ScriptedModel(BaseChatModel):
             return content
         return "".join(block["text"] for block in content if isinstance(block, dict) and "text" in block)
 
-    def bind_tools(self, tools: Sequence[Any], **_: Any) -> "ScriptedModel":  # type: ignore[override]  # no config
+    def bind_tools(self, tools: Sequence[Any], **_: Any) -> "ScriptedModel":
         self._tools = list(tools)
         return self
 
@@ -73,8 +73,16 @@ def _message(calls: list[Call]) -> AIMessage:
     )
 
 
-def answers_of(graph: Graph, *, in_loop: bool = False) -> list[ToolMessage]:
+class Answer(NamedTuple):
+    """What a tool answered: "success" or "error", and its text."""
+
+    status: str
+    content: str
+
+
+def answers_of(graph: Graph, *, in_loop: bool = False) -> list[Answer]:
     """Run the graph, with `ainvoke` when `in_loop`; the tools' answers in order."""
     start = {"messages": [HumanMessage(content="go")]}
     state = asyncio.run(graph.ainvoke(start)) if in_loop else graph.invoke(start)
-    return [message for message in state["messages"] if isinstance(message, ToolMessage)]
+    answers = [message for message in state["messages"] if isinstance(message, ToolMessage)]
+    return [Answer(message.status, str(message.content)) for message in answers]

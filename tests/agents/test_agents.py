@@ -1,6 +1,7 @@
 """The two agents as real deepagents graphs, driven by a scripted model."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deepagents import FilesystemPermission
@@ -33,7 +34,7 @@ def everything_under_memory(backend: BackendProtocol) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("in_loop", [False, True])
-def test_the_manager_stores_corrects_and_finds(backend, in_loop):
+def test_the_manager_stores_corrects_and_finds(backend: BackendProtocol, in_loop: bool) -> None:
     write: Call = ("memory_write", {"category": "facts", "content": "Ann uses pip", "summary": "Ann"})
     (stored,) = answers_of(create_memory_manager_agent(model_calling(write), backend=backend))
     old = stored.content.split()[1]
@@ -55,7 +56,7 @@ def test_the_manager_stores_corrects_and_finds(backend, in_loop):
 
 
 @pytest.mark.parametrize("in_loop", [False, True])
-def test_parallel_calls_of_one_turn_all_count(backend, in_loop):
+def test_parallel_calls_of_one_turn_all_count(backend: BackendProtocol, in_loop: bool) -> None:
     calls: list[Call] = [
         ("memory_write", {"category": "facts", "content": f"fact {n}", "summary": f"fact {n}"})
         for n in range(6)
@@ -67,7 +68,7 @@ def test_parallel_calls_of_one_turn_all_count(backend, in_loop):
     assert len(MemoryStore(backend).search()) == 6
 
 
-def test_the_manager_may_use_the_file_tools_on_memory(backend):
+def test_the_manager_may_use_the_file_tools_on_memory(backend: BackendProtocol) -> None:
     answers = answers_of(
         create_memory_manager_agent(
             model_calling(
@@ -108,7 +109,7 @@ WRITES: list[Call] = [
 
 
 @pytest.mark.parametrize("in_loop", [False, True])
-def test_the_search_agent_reads_and_cannot_write_by_any_tool(backend, in_loop):
+def test_the_search_agent_reads_and_cannot_write_by_any_tool(backend: BackendProtocol, in_loop: bool) -> None:
     manager = MemoryStore(backend)
     manager.ensure_tree()
     hit = manager.write(MemoryCategory.FACTS, "Ann drinks tea", summary="Ann")
@@ -126,13 +127,15 @@ def test_the_search_agent_reads_and_cannot_write_by_any_tool(backend, in_loop):
     assert everything_under_memory(backend) == before
 
 
-def test_the_refusal_of_a_write_says_permission_denied(backend):
+def test_the_refusal_of_a_write_says_permission_denied(backend: BackendProtocol) -> None:
     (refused,) = answers_of(create_memory_search_agent(model_calling(WRITES[0]), backend=backend))
 
     assert "permission denied" in refused.content
 
 
-def test_the_search_agent_cannot_write_without_the_graph_s_rules_either(backend, monkeypatch):
+def test_the_backend_itself_refuses_the_search_agent(
+    backend: BackendProtocol, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("memsvc.agents.factories.READ_ONLY_MEMORY_PERMISSIONS", [])
     MemoryStore(backend).ensure_tree()
     before = everything_under_memory(backend)
@@ -142,7 +145,7 @@ def test_the_search_agent_cannot_write_without_the_graph_s_rules_either(backend,
     assert everything_under_memory(backend) == before
 
 
-def test_the_search_agent_may_write_scratch_files(backend):
+def test_the_search_agent_may_write_scratch_files(backend: BackendProtocol) -> None:
     (written,) = answers_of(
         create_memory_search_agent(
             model_calling(("write_file", {"file_path": "/scratch.md", "content": "x"})),
@@ -158,7 +161,7 @@ def fresh_route(backend: BackendProtocol) -> BackendProtocol:
     return backend.routes["/memory/"] if isinstance(backend, CompositeBackend) else backend
 
 
-def test_the_search_agent_has_no_shell(tmp_path: Path):
+def test_the_search_agent_has_no_shell(tmp_path: Path) -> None:
     shell = LocalShellBackend(root_dir=tmp_path, virtual_mode=True)
     disk = FilesystemBackend(root_dir=tmp_path / "memory", virtual_mode=True)
     (tmp_path / "memory").mkdir()
@@ -174,7 +177,7 @@ def test_the_search_agent_has_no_shell(tmp_path: Path):
     assert not (tmp_path / "memory" / "x.md").exists()
 
 
-def test_tools_and_prompts(tmp_path: Path):
+def test_tools_and_prompts(tmp_path: Path) -> None:
     searching, managing = model_calling(), model_calling()
     answers_of(create_memory_search_agent(searching, memory_dir=tmp_path))
     answers_of(create_memory_manager_agent(managing, memory_dir=tmp_path))
@@ -188,7 +191,7 @@ def test_tools_and_prompts(tmp_path: Path):
 
 @pytest.mark.parametrize("create", [create_memory_search_agent, create_memory_manager_agent])
 class TestBothFactories:
-    def test_make_the_scaffold_on_disk(self, create, tmp_path: Path):
+    def test_make_the_scaffold_on_disk(self, create: Any, tmp_path: Path) -> None:
         create(ScriptedModel(script=[]), memory_dir=tmp_path / "new" / "memory")
 
         written = {
@@ -197,13 +200,13 @@ class TestBothFactories:
         }
         assert written == dict(SCAFFOLD)
 
-    def test_take_exactly_one_of_directory_and_backend(self, create, tmp_path: Path):
+    def test_take_exactly_one_of_directory_and_backend(self, create: Any, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="one of memory_dir or backend"):
             create(ScriptedModel(script=[]))
         with pytest.raises(ValueError, match="not both"):
             create(ScriptedModel(script=[]), memory_dir=tmp_path, backend=StateBackend())
 
-    def test_replace_the_prompt_and_take_more_tools_and_a_name(self, create, tmp_path: Path):
+    def test_replace_the_prompt_and_take_more_tools_and_a_name(self, create: Any, tmp_path: Path) -> None:
         @tool
         def weather() -> str:
             """Tell the weather."""
@@ -220,7 +223,7 @@ class TestBothFactories:
         assert "Be brief." in model.system_text
         assert "## The memory" not in model.system_text
 
-    def test_pass_the_caller_s_permissions_on(self, create, tmp_path: Path):
+    def test_pass_the_caller_s_permissions_on(self, create: Any, tmp_path: Path) -> None:
         deny = FilesystemPermission(operations=["read"], paths=["/memory/preferences.md"], mode="deny")
         (answer,) = answers_of(
             create(
@@ -233,7 +236,7 @@ class TestBothFactories:
         assert answer.status == "error"
 
 
-def test_a_model_for_consolidation_is_refused_for_now(tmp_path: Path):
+def test_a_model_for_consolidation_is_refused_for_now(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not available yet"):
         create_memory_manager_agent(
             ScriptedModel(script=[]), memory_dir=tmp_path, consolidation_model=ScriptedModel(script=[])
@@ -241,14 +244,14 @@ def test_a_model_for_consolidation_is_refused_for_now(tmp_path: Path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_rule_denies_every_write_to_memory():
+def test_the_rule_denies_every_write_to_memory() -> None:
     (rule,) = READ_ONLY_MEMORY_PERMISSIONS
 
     assert (rule.operations, rule.paths, rule.mode) == (["write"], ["/memory/**", "/memory"], "deny")
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_search_agent_can_be_built_on_a_read_only_backend():
+def test_a_search_agent_can_be_built_on_a_read_only_backend() -> None:
     from memsvc.testing import fresh_backend
 
     backend = fresh_backend()

@@ -87,7 +87,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_supersession_in_a_hand_made_file_adds_one_line(disk, folder):
+def test_a_supersession_in_a_hand_made_file_adds_one_line(disk: MemoryStore, folder: Path) -> None:
     (folder / FACTS).write_bytes(HAND_MADE.encode())
 
     hit = disk.write(MemoryCategory.FACTS, "New.", supersedes="mem_2020-01-01_aaaaaa")
@@ -100,7 +100,7 @@ def test_a_supersession_in_a_hand_made_file_adds_one_line(disk, folder):
     assert [found.entry.body for found in disk.search(include_superseded=True)] == ["New.", "  Old."]
 
 
-def test_one_bad_block_blinds_nothing(disk, folder):
+def test_one_bad_block_blinds_nothing(disk: MemoryStore, folder: Path) -> None:
     bomb = (
         "---\nid: mem_b\ncategory: facts\ncreated: 2026-01-01\nsummary: &a [*a, *a]\ntags: "
         + "[" * 2000
@@ -114,7 +114,7 @@ def test_one_bad_block_blinds_nothing(disk, folder):
     assert (folder / FACTS).read_text().startswith(bomb.rstrip())
 
 
-def test_a_file_beyond_100000_lines_keeps_every_entry(disk, folder):
+def test_a_file_beyond_100000_lines_keeps_every_entry(disk: MemoryStore, folder: Path) -> None:
     first = disk.write(MemoryCategory.FACTS, "first")
     with (folder / FACTS).open("a") as file:
         file.write("a line\n" * 100_500)
@@ -125,7 +125,7 @@ def test_a_file_beyond_100000_lines_keeps_every_entry(disk, folder):
     assert (folder / FACTS).read_text().count("a line\n") == 100_500
 
 
-def test_a_file_that_is_no_utf8_is_not_written_to(disk, folder):
+def test_a_file_that_is_no_utf8_is_not_written_to(disk: MemoryStore, folder: Path) -> None:
     (folder / FACTS).write_bytes(b"caf\xe9\n")
     before = contents(folder)
 
@@ -135,7 +135,7 @@ def test_a_file_that_is_no_utf8_is_not_written_to(disk, folder):
     assert contents(folder) == before
 
 
-def test_text_around_an_index_table_stays(disk, folder):
+def test_text_around_an_index_table_stays(disk: MemoryStore, folder: Path) -> None:
     index = folder / "semantic_memory/index.md"
     index.write_text(index.read_text() + "| odd | row |\n\nBelow the table.\n")
 
@@ -144,7 +144,7 @@ def test_text_around_an_index_table_stays(disk, folder):
     assert index.read_text().endswith("| odd | row |\n\nBelow the table.\n")
 
 
-def test_a_missing_index_is_made_again(disk, folder):
+def test_a_missing_index_is_made_again(disk: MemoryStore, folder: Path) -> None:
     (folder / "semantic_memory/index.md").unlink()
 
     disk.write(MemoryCategory.FACTS, "x", summary="s")
@@ -152,7 +152,7 @@ def test_a_missing_index_is_made_again(disk, folder):
     assert "facts.md" in {row.path for row in disk.index(MemoryKind.SEMANTIC)[1]}
 
 
-def test_entries_in_unexpected_places_keep_their_meaning(disk, folder):
+def test_entries_in_unexpected_places_keep_their_meaning(disk: MemoryStore, folder: Path) -> None:
     hit = disk.write(MemoryCategory.EVENTS, "moved by hand")
     source = folder / hit.path.removeprefix("/memory/")
     (folder / "Notes").mkdir()
@@ -163,7 +163,7 @@ def test_entries_in_unexpected_places_keep_their_meaning(disk, folder):
     assert (found.path, found.entry) == ("/memory/Notes/Kyōto 2026.md", hit.entry)
 
 
-def test_a_failing_read_before_a_write_is_not_an_empty_file(failing, folder):
+def test_a_failing_read_before_a_write_is_not_an_empty_file(failing: Any, folder: Path) -> None:
     store, fails = failing
     store.write(MemoryCategory.FACTS, "kept")
     before = contents(folder)
@@ -175,7 +175,7 @@ def test_a_failing_read_before_a_write_is_not_an_empty_file(failing, folder):
     assert contents(folder) == before
 
 
-def test_a_failing_search_says_so(failing):
+def test_a_failing_search_says_so(failing: Any) -> None:
     store, fails = failing
     search = next(tool for tool in build_recall_tools(store) if tool.name == "memory_search")
     fails["glob"] = True
@@ -183,7 +183,7 @@ def test_a_failing_search_says_so(failing):
     assert search.invoke({"query": "x"}).startswith("Error: The memory could not be searched")
 
 
-def test_a_file_that_cannot_be_read_fails_the_search(failing):
+def test_a_file_that_cannot_be_read_fails_the_search(failing: Any) -> None:
     store, fails = failing
     store.write(MemoryCategory.FACTS, "x")
     fails["download"] = {"/semantic_memory/facts.md"}
@@ -192,7 +192,7 @@ def test_a_file_that_cannot_be_read_fails_the_search(failing):
         store.search("x")
 
 
-def test_a_write_that_fails_half_way_is_taken_back(failing, folder):
+def test_a_write_that_fails_half_way_is_taken_back(failing: Any, folder: Path) -> None:
     store, fails = failing
     old = store.write(MemoryCategory.EVENTS, "one")
     before = contents(folder)
@@ -206,7 +206,7 @@ def test_a_write_that_fails_half_way_is_taken_back(failing, folder):
     assert contents(folder) == before
 
 
-def test_a_scaffold_that_cannot_be_written_is_an_error(failing, folder):
+def test_a_scaffold_that_cannot_be_written_is_an_error(failing: Any, folder: Path) -> None:
     store, fails = failing
     (folder / "preferences.md").unlink()
     fails["write"] = {"/preferences.md"}
@@ -215,7 +215,7 @@ def test_a_scaffold_that_cannot_be_written_is_an_error(failing, folder):
         store.ensure_tree()
 
 
-def test_an_exception_of_the_backend_names_no_path_of_the_host(failing):
+def test_an_exception_of_the_backend_names_no_path_of_the_host(failing: Any) -> None:
     store, fails = failing
     fails["read"] = True
 
@@ -223,12 +223,12 @@ def test_an_exception_of_the_backend_names_no_path_of_the_host(failing):
         store.read_file("/memory/index.md")
 
 
-def test_state_outside_a_graph_is_an_error_and_not_an_empty_memory():
+def test_state_outside_a_graph_is_an_error_and_not_an_empty_memory() -> None:
     with pytest.raises(ValueError, match="could not be read"):
         MemoryStore(StateBackend()).ensure_tree()
 
 
-def test_two_backends_on_one_directory_take_turns(folder):
+def test_two_backends_on_one_directory_take_turns(folder: Path) -> None:
     stores = [MemoryStore(build_memory_backend(folder, for_deep_agent=False)) for _ in range(4)]
     stores[0].ensure_tree()
     from concurrent.futures import ThreadPoolExecutor
@@ -243,7 +243,7 @@ class OnlyFiles(FilesystemBackend):
     """A backend that knows no transfer of bytes."""
 
 
-def test_a_backend_without_downloads_is_read_by_pages(folder, monkeypatch):
+def test_a_backend_without_downloads_is_read_by_pages(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from deepagents.backends.protocol import BackendProtocol
 
     folder.mkdir()
@@ -262,7 +262,7 @@ def test_a_backend_without_downloads_is_read_by_pages(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("for_deep_agent", [True, False])
-def test_the_backend_of_a_directory(folder, for_deep_agent):
+def test_the_backend_of_a_directory(folder: Path, for_deep_agent: bool) -> None:
     backend = build_memory_backend(str(folder), for_deep_agent=for_deep_agent)
 
     assert folder.is_dir()

@@ -85,13 +85,13 @@ def both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Any, Any, Pat
     )
 
 
-def test_the_files_are_the_same_byte_for_byte(both):
+def test_the_files_are_the_same_byte_for_byte(both: Any) -> None:
     _, _, ours, theirs = both
 
     assert tree(ours) == tree(theirs)
 
 
-def test_each_reads_what_the_other_wrote(both):
+def test_each_reads_what_the_other_wrote(both: Any) -> None:
     _, _, ours, theirs = both
     crossed = agents.MemoryStore(agents.build_memory_backend(theirs, for_deep_agent=False))
     back = peer.MemoryStore(peer.build_memory_backend(ours, for_deep_agent=False))
@@ -124,17 +124,17 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("name", "args"), CALLS)
-def test_the_tools_answer_the_same(both, name, args):
+def test_the_tools_answer_the_same(both: Any, name: str, args: dict[str, Any]) -> None:
     ours, theirs, *_ = both
 
     def ask(package: Any, store: Any) -> str:
         tools = [*package.build_recall_tools(store), *package.build_write_tools(store)]
-        return next(tool for tool in tools if tool.name == name).invoke(args)
+        return str(next(tool for tool in tools if tool.name == name).invoke(args))
 
     assert ask(agents, ours) == ask(peer, theirs)
 
 
-def test_every_name_of_the_peer_is_here_but_for_consolidation():
+def test_every_name_of_the_peer_is_here_but_for_consolidation() -> None:
     later = {
         "ConsolidatedItem",
         "ConsolidationProposal",
@@ -146,7 +146,7 @@ def test_every_name_of_the_peer_is_here_but_for_consolidation():
     assert set(peer.__all__) - set(agents.__all__) == later
 
 
-def test_signatures_are_the_peer_s():
+def test_signatures_are_the_peer_s() -> None:
     import inspect
 
     for name in (
@@ -166,7 +166,7 @@ def test_signatures_are_the_peer_s():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_the_peer_s_own_store_works_on_our_backend():
+def test_the_peer_s_own_store_works_on_our_backend() -> None:
     from deepagents.backends import CompositeBackend, StateBackend
 
     from memsvc.testing import fresh_backend

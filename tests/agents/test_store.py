@@ -2,9 +2,11 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
 import pytest
 import yaml
+from deepagents.backends.protocol import BackendProtocol
 
 from memsvc.agents import (
     Confidence,
@@ -29,7 +31,7 @@ def bodies(hits: list[MemoryHit]) -> list[str]:
     return [hit.entry.body for hit in hits]
 
 
-def test_the_first_call_makes_the_scaffold_and_the_second_nothing(backend):
+def test_the_first_call_makes_the_scaffold_and_the_second_nothing(backend: BackendProtocol) -> None:
     store = MemoryStore(backend)
 
     assert store.ensure_tree() == list(SCAFFOLD)
@@ -37,7 +39,7 @@ def test_the_first_call_makes_the_scaffold_and_the_second_nothing(backend):
     assert [store.read_file(path) for path in SCAFFOLD] == list(SCAFFOLD.values())
 
 
-def test_what_write_returns_is_what_get_finds(store):
+def test_what_write_returns_is_what_get_finds(store: MemoryStore) -> None:
     hit = store.write(
         MemoryCategory.EVENTS,
         "Met ACME.\n\n  They switch in June.",
@@ -53,7 +55,7 @@ def test_what_write_returns_is_what_get_finds(store):
     assert store.get(hit.entry.entry_id) == hit
 
 
-def test_an_unknown_id_is_none(store):
+def test_an_unknown_id_is_none(store: MemoryStore) -> None:
     assert store.get("mem_2026-01-01_000000") is None
     assert store.get("") is None
 
@@ -69,7 +71,9 @@ def test_an_unknown_id_is_none(store):
         (MemoryCategory.PROCEDURE, "/memory/procedural_memory/deploy-prod.md"),
     ],
 )
-def test_each_category_has_its_file_and_its_index_row(store, category, path):
+def test_each_category_has_its_file_and_its_index_row(
+    store: MemoryStore, category: MemoryCategory, path: str
+) -> None:
     when = datetime(2026, 8, 24, tzinfo=UTC)
 
     hit = store.write(category, "x", summary="A summary", tags=("t",), title="Deploy: prod!", when=when)
@@ -81,7 +85,7 @@ def test_each_category_has_its_file_and_its_index_row(store, category, path):
     assert (row.description, row.tags[-1], row.updated) == ("A summary", "t", "2026-08-24")
 
 
-def test_a_month_is_that_of_utc(store):
+def test_a_month_is_that_of_utc(store: MemoryStore) -> None:
     evening = datetime(2026, 8, 31, 23, 30, tzinfo=timezone(-timedelta(hours=5)))
 
     hit = store.write(MemoryCategory.EVENTS, "late", when=evening)
@@ -91,13 +95,13 @@ def test_a_month_is_that_of_utc(store):
     assert hit.entry.created == evening
 
 
-def test_a_naive_instant_is_utc(store):
+def test_a_naive_instant_is_utc(store: MemoryStore) -> None:
     hit = store.write(MemoryCategory.EVENTS, "then", when=datetime(2026, 8, 1))  # noqa: DTZ001  naive on purpose
 
     assert hit.entry.created == datetime(2026, 8, 1, tzinfo=UTC)
 
 
-def test_superseding_retires_the_old_entry_and_keeps_it(store):
+def test_superseding_retires_the_old_entry_and_keeps_it(store: MemoryStore) -> None:
     old = note(store, "Ann uses pip")
     new = note(store, "Ann uses uv", supersedes=old.entry.entry_id)
 
@@ -109,7 +113,7 @@ def test_superseding_retires_the_old_entry_and_keeps_it(store):
     assert new.entry.supersedes == old.entry.entry_id
 
 
-def test_superseding_an_unknown_entry_is_refused_and_changes_nothing(store):
+def test_superseding_an_unknown_entry_is_refused_and_changes_nothing(store: MemoryStore) -> None:
     before = store.read_file(FACTS)
 
     with pytest.raises(ValueError, match="mem_2020-01-01_ffffff"):
@@ -118,7 +122,7 @@ def test_superseding_an_unknown_entry_is_refused_and_changes_nothing(store):
     assert store.read_file(FACTS) == before
 
 
-def test_superseding_twice_is_a_conflict_that_names_the_successor(store):
+def test_superseding_twice_is_a_conflict_that_names_the_successor(store: MemoryStore) -> None:
     old = note(store, "one")
     new = note(store, "two", supersedes=old.entry.entry_id)
 
@@ -128,7 +132,7 @@ def test_superseding_twice_is_a_conflict_that_names_the_successor(store):
     assert bodies(store.search()) == ["two"]
 
 
-def test_superseding_across_categories_is_refused(store):
+def test_superseding_across_categories_is_refused(store: MemoryStore) -> None:
     old = note(store, "a fact")
 
     with pytest.raises(ValueError, match="facts"):
@@ -137,14 +141,14 @@ def test_superseding_across_categories_is_refused(store):
     assert bodies(store.search()) == ["a fact"]
 
 
-def test_a_superseding_procedure_stays_in_its_file(store):
+def test_a_superseding_procedure_stays_in_its_file(store: MemoryStore) -> None:
     old = store.write(MemoryCategory.PROCEDURE, "v1", title="Deploy to production")
     new = store.write(MemoryCategory.PROCEDURE, "v2", supersedes=old.entry.entry_id)
 
     assert new.path == old.path == "/memory/procedural_memory/deploy-to-production.md"
 
 
-def test_a_corrected_episode_goes_to_the_month_of_its_correction(store):
+def test_a_corrected_episode_goes_to_the_month_of_its_correction(store: MemoryStore) -> None:
     old = store.write(MemoryCategory.EVENTS, "v1", when=datetime(2026, 7, 1, tzinfo=UTC))
     new = store.write(
         MemoryCategory.EVENTS, "v2", supersedes=old.entry.entry_id, when=datetime(2026, 8, 1, tzinfo=UTC)
@@ -155,7 +159,7 @@ def test_a_corrected_episode_goes_to_the_month_of_its_correction(store):
 
 
 @pytest.mark.parametrize("text", ["", "Über Straße", "日本語の手順"])
-def test_a_procedure_needs_a_title_that_gives_a_name(store, text):
+def test_a_procedure_needs_a_title_that_gives_a_name(store: MemoryStore, text: str) -> None:
     if text:
         assert store.write(MemoryCategory.PROCEDURE, "x", title=text).path.endswith(".md")
         return
@@ -163,12 +167,12 @@ def test_a_procedure_needs_a_title_that_gives_a_name(store, text):
         store.write(MemoryCategory.PROCEDURE, "x", title=text)
 
 
-def test_a_title_without_letters_is_refused(store):
+def test_a_title_without_letters_is_refused(store: MemoryStore) -> None:
     with pytest.raises(ValueError, match="cannot build a slug"):
         store.write(MemoryCategory.PROCEDURE, "x", title="!!!")
 
 
-def test_a_procedure_named_index_leaves_the_index_alone(store):
+def test_a_procedure_named_index_leaves_the_index_alone(store: MemoryStore) -> None:
     index = store.read_file("/memory/procedural_memory/index.md")
 
     hit = store.write(MemoryCategory.PROCEDURE, "x", title="Index")
@@ -182,7 +186,9 @@ def test_a_procedure_named_index_leaves_the_index_alone(store):
     "field",
     [{"summary": "\ud800"}, {"source": "\ud800"}, {"tags": ("\ud800",)}, {"body": "\ud800"}, {"body": "\0"}],
 )
-def test_what_cannot_be_stored_is_refused_before_anything_is_written(store, field):
+def test_what_cannot_be_stored_is_refused_before_anything_is_written(
+    store: MemoryStore, field: dict[str, Any]
+) -> None:
     before = store.read_file(FACTS)
 
     with pytest.raises(ValueError, match=r".+"):
@@ -193,7 +199,7 @@ def test_what_cannot_be_stored_is_refused_before_anything_is_written(store, fiel
     assert store.read_file(FACTS) == before
 
 
-def test_a_body_that_forges_an_entry_is_refused(store):
+def test_a_body_that_forges_an_entry_is_refused(store: MemoryStore) -> None:
     forged = "Look:\n\n---\nid: mem_2026-01-01_aaaaaa\ncategory: facts\ncreated: 2026-01-01\n---\n\nforged"
 
     with pytest.raises(ValueError, match="bare '---' line"):
@@ -209,7 +215,7 @@ def test_a_body_that_forges_an_entry_is_refused(store):
         *("foo:", "[", "{", "ticket: 42", "a, b"),
     ],
 )
-def test_odd_values_come_back_as_they_were(store, value):
+def test_odd_values_come_back_as_they_were(store: MemoryStore, value: str) -> None:
     hit = note(store, "x", summary=value, source=value, tags=(value,))
 
     found = store.get(hit.entry.entry_id)
@@ -220,7 +226,7 @@ def test_odd_values_come_back_as_they_were(store, value):
     assert [read_by_others[key] for key in ("summary", "source", "tags")] == [value, value, [value]]
 
 
-def test_line_breaks_in_one_line_fields_become_blanks(store):
+def test_line_breaks_in_one_line_fields_become_blanks(store: MemoryStore) -> None:
     hit = note(store, "x", summary="a\nid: forged", source="b\r\n---", tags=("c\u2028d",))
 
     assert (hit.entry.summary, hit.entry.source, hit.entry.tags) == ("a id: forged", "b ---", ("c d",))
@@ -231,7 +237,7 @@ def test_line_breaks_in_one_line_fields_become_blanks(store):
     "body",
     ["Title\n---\n\ntext", "a\u2028b", "x\x0by\x85z", "    indented\n\nend", "a\n\n***\n\nb", "cr\rlf"],
 )
-def test_text_is_kept(store, body):
+def test_text_is_kept(store: MemoryStore, body: str) -> None:
     hit = note(store, body, summary="s")
     note(store, "another", summary="s")
 
@@ -240,7 +246,7 @@ def test_text_is_kept(store, body):
     assert found.entry.body == body == hit.entry.body
 
 
-def test_a_setext_heading_does_not_hinder_a_later_supersession(store):
+def test_a_setext_heading_does_not_hinder_a_later_supersession(store: MemoryStore) -> None:
     old = note(store, "Title\n---\n\ntext", summary="s")
 
     note(store, "corrected", supersedes=old.entry.entry_id)
@@ -248,7 +254,7 @@ def test_a_setext_heading_does_not_hinder_a_later_supersession(store):
     assert bodies(store.search()) == ["corrected"]
 
 
-def test_search_finds_words_in_any_order_and_case(store):
+def test_search_finds_words_in_any_order_and_case(store: MemoryStore) -> None:
     note(store, "Argo rolls out to the staging cluster", tags=("k8s",))
     note(store, "Argo in production")
 
@@ -259,13 +265,13 @@ def test_search_finds_words_in_any_order_and_case(store):
 
 
 @pytest.mark.parametrize(("query", "body"), [("strasse", "Lange Straße"), ("cafe\u0301", "Caf\u00e9 am Eck")])
-def test_search_takes_spellings_for_the_same(store, query, body):
+def test_search_takes_spellings_for_the_same(store: MemoryStore, query: str, body: str) -> None:
     note(store, body)
 
     assert bodies(store.search(query)) == [body]
 
 
-def test_search_filters_by_kind_category_and_all_tags(store):
+def test_search_filters_by_kind_category_and_all_tags(store: MemoryStore) -> None:
     fact = note(store, "f", tags=("a", "b"))
     wish = store.write(MemoryCategory.PREFERENCES, "p", tags=("A",))
     event = store.write(MemoryCategory.EVENTS, "e", tags=("a",))
@@ -277,14 +283,14 @@ def test_search_filters_by_kind_category_and_all_tags(store):
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1])
-def test_a_search_answers_at_least_one(store, limit):
+def test_a_search_answers_at_least_one(store: MemoryStore, limit: int) -> None:
     note(store, "one")
     note(store, "two")
 
     assert bodies(store.search(limit=limit)) == ["two"]
 
 
-def test_entries_of_one_instant_come_newest_written_first(store):
+def test_entries_of_one_instant_come_newest_written_first(store: MemoryStore) -> None:
     when = datetime(2026, 1, 1, tzinfo=UTC)
     for body in ("one", "two", "three"):
         note(store, body, when=when)
@@ -292,7 +298,7 @@ def test_entries_of_one_instant_come_newest_written_first(store):
     assert bodies(store.search()) == ["three", "two", "one"]
 
 
-def test_recent_episodes_are_the_newest_oldest_first(store):
+def test_recent_episodes_are_the_newest_oldest_first(store: MemoryStore) -> None:
     for day in (3, 1, 2, 5, 4):
         store.write(MemoryCategory.EVENTS, f"day {day}", when=datetime(2026, 8, day, tzinfo=UTC))
     note(store, "no episode")
@@ -305,12 +311,12 @@ def test_recent_episodes_are_the_newest_oldest_first(store):
 @pytest.mark.parametrize(
     "path", ["/etc/passwd", "/memory/../etc/passwd", "/memory/a/../../x", "memory/index.md", "/memoryx/a", ""]
 )
-def test_reading_outside_the_memory_is_refused(store, path):
+def test_reading_outside_the_memory_is_refused(store: MemoryStore, path: str) -> None:
     with pytest.raises(ValueError, match="outside the memory tree"):
         store.read_file(path)
 
 
-def test_reading_takes_a_window_of_lines(store):
+def test_reading_takes_a_window_of_lines(store: MemoryStore) -> None:
     assert (
         store.read_file("/memory/preferences.md", offset=2, limit=1)
         == SCAFFOLD["/memory/preferences.md"].splitlines(keepends=True)[2]
@@ -321,13 +327,13 @@ def test_reading_takes_a_window_of_lines(store):
         store.read_file("/memory/none.md")
 
 
-def test_two_dots_in_a_name_are_only_a_name(store):
+def test_two_dots_in_a_name_are_only_a_name(store: MemoryStore) -> None:
     # FilesystemBackend itself takes no such name.
     with pytest.raises(ValueError, match=r"not found|the backend failed"):
         store.read_file("/memory/v1..2.md")
 
 
-def test_index_functions_work_on_the_backend(store):
+def test_index_functions_work_on_the_backend(store: MemoryStore) -> None:
     index = update_index(
         store.backend,
         category=MemoryCategory.FACTS,
@@ -343,7 +349,7 @@ def test_index_functions_work_on_the_backend(store):
     assert read_index_rows(store.backend, "/memory/none/index.md") == {}
 
 
-def test_a_back_dated_write_never_sets_the_index_back(store):
+def test_a_back_dated_write_never_sets_the_index_back(store: MemoryStore) -> None:
     note(store, "new", when=datetime(2026, 8, 24, tzinfo=UTC))
     note(store, "old", when=datetime(2026, 1, 1, tzinfo=UTC))
 
@@ -351,14 +357,14 @@ def test_a_back_dated_write_never_sets_the_index_back(store):
     assert row.updated == "2026-08-24"
 
 
-def test_many_threads_lose_nothing(store):
+def test_many_threads_lose_nothing(store: MemoryStore) -> None:
     with ThreadPoolExecutor(8) as pool:
         hits = list(pool.map(lambda n: note(store, f"note {n}"), range(40)))
 
     assert len(store.search(limit=100)) == len({hit.entry.entry_id for hit in hits}) == 40
 
 
-def test_of_four_rivals_for_one_entry_one_wins(store):
+def test_of_four_rivals_for_one_entry_one_wins(store: MemoryStore) -> None:
     old = note(store, "old")
 
     def rival(number: int) -> str:

@@ -11,6 +11,7 @@ from langchain_core.tools import BaseTool
 from memsvc.agents import (
     Confidence,
     MemoryCategory,
+    MemoryHit,
     MemoryStore,
     build_recall_tools,
     build_write_tools,
@@ -42,12 +43,18 @@ def files_of(store: MemoryStore) -> BackendProtocol:
     return mounted(store.backend)
 
 
+def stored(store: MemoryStore, entry_id: str) -> MemoryHit:
+    hit = store.get(entry_id)
+    assert hit is not None
+    return hit
+
+
 def id_in(answer: str) -> str:
     assert answer.startswith("Stored mem_")
     return answer.split()[1]
 
 
-def test_the_sets_are_those_of_the_reference(store):
+def test_the_sets_are_those_of_the_reference(store: MemoryStore) -> None:
     assert [tool.name for tool in build_recall_tools(store)] == [
         "memory_index",
         "memory_search",
@@ -57,19 +64,19 @@ def test_the_sets_are_those_of_the_reference(store):
     assert [tool.name for tool in build_write_tools(store)] == ["memory_write", "memory_update"]
 
 
-def test_a_consolidation_model_is_refused_while_there_is_no_consolidation(store):
+def test_a_consolidation_model_is_refused_while_there_is_no_consolidation(store: MemoryStore) -> None:
     with pytest.raises(ValueError, match="not available yet"):
         build_write_tools(store, consolidation_model=ScriptedModel(script=[]))
 
 
-def test_every_tool_and_argument_is_described(tools):
+def test_every_tool_and_argument_is_described(tools: Tools) -> None:
     for tool in tools.by_name.values():
         assert len(tool.description) > 40
         for name, schema in tool.args.items():
             assert schema.get("description"), f"{tool.name}({name})"
 
 
-def test_fixed_values_are_enums_in_the_schema(tools):
+def test_fixed_values_are_enums_in_the_schema(tools: Tools) -> None:
     args = tools.by_name["memory_write"].args
     assert args["category"]["enum"] == [category.value for category in MemoryCategory]
     assert args["confidence"]["enum"] == [confidence.value for confidence in Confidence]
@@ -80,7 +87,7 @@ def test_fixed_values_are_enums_in_the_schema(tools):
     ]
 
 
-def test_memory_index_lists_the_root_and_each_kind(tools):
+def test_memory_index_lists_the_root_and_each_kind(tools: Tools) -> None:
     assert tools.memory_index() == (
         "/memory/index.md:\n"
         "- episodic_memory/index.md — What happened, sharded by month [tags: episodic] [updated: -]\n"
@@ -92,7 +99,7 @@ def test_memory_index_lists_the_root_and_each_kind(tools):
     assert tools.memory_index(kind="facts").startswith("Error: unknown memory kind 'facts'.")
 
 
-def test_memory_search_shows_hits_newest_first(store, tools):
+def test_memory_search_shows_hits_newest_first(store: MemoryStore, tools: Tools) -> None:
     old = store.write(
         MemoryCategory.FACTS, "Ann: pip", summary="Tool", tags=("a", "b"), source="user", when=WHEN
     )
@@ -123,19 +130,21 @@ def test_memory_search_shows_hits_newest_first(store, tools):
         ({"query": None}, "Error: query: "),
     ],
 )
-def test_memory_search_says_what_was_wrong(tools, args, said):
+def test_memory_search_says_what_was_wrong(tools: Tools, args: dict[str, Any], said: str) -> None:
     assert tools.memory_search(**args).startswith(said)
 
 
 @pytest.mark.parametrize(("limit", "shown"), [(-5, 1), (0, 1), (2, 2), (500, 3)])
-def test_memory_search_takes_any_number_as_limit(store, tools, limit, shown):
+def test_memory_search_takes_any_number_as_limit(
+    store: MemoryStore, tools: Tools, limit: int, shown: int
+) -> None:
     for number in range(3):
         store.write(MemoryCategory.FACTS, f"fact {number}")
 
     assert tools.memory_search(limit=limit).count("| facts |") == shown
 
 
-def test_memory_read_pages_and_says_how_to_go_on(tools):
+def test_memory_read_pages_and_says_how_to_go_on(tools: Tools) -> None:
     first = tools.memory_read(path="/memory/preferences.md", limit=3)
     rest = tools.memory_read(path="/memory/preferences.md", offset=3)
 
@@ -160,12 +169,12 @@ def test_memory_read_pages_and_says_how_to_go_on(tools):
         ({}, "Error: path: Field required"),
     ],
 )
-def test_memory_read_says_what_was_wrong(tools, args, said):
+def test_memory_read_says_what_was_wrong(tools: Tools, args: dict[str, Any], said: str) -> None:
     assert tools.memory_read(**args).startswith(said)
 
 
 @pytest.mark.parametrize("content", ["", "\n \n"])
-def test_memory_read_of_a_blank_file_says_so(store, tools, content):
+def test_memory_read_of_a_blank_file_says_so(store: MemoryStore, tools: Tools, content: Any) -> None:
     path = "/memory/empty.md"
     files_of(store).write(path, content)
 
@@ -174,13 +183,13 @@ def test_memory_read_of_a_blank_file_says_so(store, tools, content):
 
 
 @pytest.mark.parametrize("name", ["picture.png", "latin1.md"])
-def test_memory_read_does_not_show_what_is_no_text(store, tools, name):
+def test_memory_read_does_not_show_what_is_no_text(store: MemoryStore, tools: Tools, name: str) -> None:
     files_of(store).upload_files([(f"/memory/{name}", b"caf\xe9 \xff\x00")])
 
     assert tools.memory_read(path=f"/memory/{name}") == f"Error: '/memory/{name}' is not a text file"
 
 
-def test_memory_get_shows_one_entry_whole(store, tools):
+def test_memory_get_shows_one_entry_whole(store: MemoryStore, tools: Tools) -> None:
     hit = store.write(MemoryCategory.FACTS, "y" * 2000, summary="long", when=WHEN)
 
     answer = tools.memory_get(entry_id=hit.entry.entry_id)
@@ -190,17 +199,17 @@ def test_memory_get_shows_one_entry_whole(store, tools):
     assert tools.memory_get(entry_id="mem_x") == "Error: no memory entry with id 'mem_x'."
 
 
-def test_memory_write_stores(store, tools):
+def test_memory_write_stores(store: MemoryStore, tools: Tools) -> None:
     answer = tools.memory_write(
         category="rules", content="Never on Friday", summary="Deploys", tags=["ops"], source="user_message"
     )
 
-    hit = store.get(id_in(answer))
+    hit = stored(store, id_in(answer))
     assert answer == f"Stored {hit.entry.entry_id} in /memory/semantic_memory/rules.md."
     assert (hit.entry.body, hit.entry.tags, hit.entry.source) == ("Never on Friday", ("ops",), "user_message")
 
 
-def test_memory_write_says_when_a_procedure_of_that_name_exists(tools):
+def test_memory_write_says_when_a_procedure_of_that_name_exists(tools: Tools) -> None:
     args = {"category": "procedure", "content": "x", "summary": "s"}
 
     first = tools.memory_write(**args, title="Deploy: prod!")
@@ -227,7 +236,9 @@ def test_memory_write_says_when_a_procedure_of_that_name_exists(tools):
         ({"content": "---\nid: mem_1\ncategory: facts\ncreated: 2026-01-01\n---\n\nforged"}, "Error: entry "),
     ],
 )
-def test_bad_input_to_memory_write_is_answered_and_changes_nothing(store, tools, args, said):
+def test_bad_input_to_memory_write_is_answered_and_changes_nothing(
+    store: MemoryStore, tools: Tools, args: dict[str, Any], said: str
+) -> None:
     before = store.read_file(FACTS)
 
     answer = tools.memory_write(**{"category": "facts", "content": "x", "summary": "s"} | args)
@@ -238,34 +249,34 @@ def test_bad_input_to_memory_write_is_answered_and_changes_nothing(store, tools,
     assert store.search() == []
 
 
-def test_memory_update_supersedes_and_keeps_what_is_left_out(store, tools):
+def test_memory_update_supersedes_and_keeps_what_is_left_out(store: MemoryStore, tools: Tools) -> None:
     old = store.write(MemoryCategory.FACTS, "pip", summary="Package manager", tags=("python",))
 
     answer = tools.memory_update(entry_id=old.entry.entry_id, content="uv")
 
-    new = store.get(id_in(answer))
+    new = stored(store, id_in(answer))
     assert answer == f"Stored {new.entry.entry_id} in {FACTS}, superseding {old.entry.entry_id}."
     assert (new.entry.summary, new.entry.tags) == ("Package manager", ("python",))
     assert store.search() == [new]
 
 
-def test_memory_update_can_clear_the_tags(store, tools):
+def test_memory_update_can_clear_the_tags(store: MemoryStore, tools: Tools) -> None:
     old = store.write(MemoryCategory.FACTS, "pip", tags=("python",))
 
-    new = store.get(id_in(tools.memory_update(entry_id=old.entry.entry_id, content="uv", tags=[])))
+    new = stored(store, id_in(tools.memory_update(entry_id=old.entry.entry_id, content="uv", tags=[])))
 
     assert new.entry.tags == ()
 
 
-def test_memory_update_keeps_a_procedure_in_its_file(store, tools):
+def test_memory_update_keeps_a_procedure_in_its_file(store: MemoryStore, tools: Tools) -> None:
     old = store.write(MemoryCategory.PROCEDURE, "v1", title="Über Straße & mehr")
 
-    new = store.get(id_in(tools.memory_update(entry_id=old.entry.entry_id, content="v2")))
+    new = stored(store, id_in(tools.memory_update(entry_id=old.entry.entry_id, content="v2")))
 
     assert new.path == old.path
 
 
-def test_memory_update_refuses_unknown_and_superseded_entries(store, tools):
+def test_memory_update_refuses_unknown_and_superseded_entries(store: MemoryStore, tools: Tools) -> None:
     old = store.write(MemoryCategory.FACTS, "one")
     new = id_in(tools.memory_update(entry_id=old.entry.entry_id, content="two"))
 
@@ -276,17 +287,17 @@ def test_memory_update_refuses_unknown_and_superseded_entries(store, tools):
     assert [hit.entry.body for hit in store.search()] == ["two"]
 
 
-def test_the_tools_work_in_an_event_loop(store, tools):
+def test_the_tools_work_in_an_event_loop(store: MemoryStore, tools: Tools) -> None:
     async def conversation() -> list[str]:
-        stored = await tools.by_name["memory_write"].ainvoke(
+        written = await tools.by_name["memory_write"].ainvoke(
             {"category": "facts", "content": "Ann drinks tea", "summary": "Ann"}
         )
         found = await tools.by_name["memory_search"].ainvoke({"query": "tea"})
         # Some deployments call sync tools right on the loop's thread.
-        read = tools.by_name["memory_get"].invoke({"entry_id": id_in(stored)})
-        return [stored, found, read]
+        read = tools.by_name["memory_get"].invoke({"entry_id": id_in(written)})
+        return [written, found, read]
 
-    stored, found, read = asyncio.run(conversation())
+    written, found, read = asyncio.run(conversation())
 
-    assert id_in(stored) in found
+    assert id_in(written) in found
     assert "Ann drinks tea" in read
