@@ -104,7 +104,7 @@ def entry_of(row: Block, revision: int | None = None) -> MemoryEntry:
     )
 
 
-def differences(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, int, int, int]]:
+def differences[T](old: Sequence[T], new: Sequence[T]) -> Iterator[tuple[int, int, int, int]]:
     """The ranges in which two sequences of blocks differ, as (old from, old to, new from, new to)."""
     start = 0
     shortest = min(len(old), len(new))

@@ -148,9 +148,12 @@ def fill(change: Change, file: File, data: bytes, *, expiries: Expiries = _NO_EX
     old_bytes = [rendered(row) for row in old]
     if b"".join(old_bytes) == data and file.changed_in != change.number:
         return None
-    known = {raw: BlockKind(row.kind) for raw, row in zip(old_bytes, old, strict=True)}
-    new = cut_as_before(old_bytes, format.cut_file(file.path, data, known=known))
-    ranges = list(differences(old_bytes, [block.raw for block in new]))
+    # The same bytes are another block where what stands around them makes text of a row, or of an entry.
+    old_blocks = [(BlockKind(row.kind), raw) for row, raw in zip(old, old_bytes, strict=True)]
+    old_texts = [raw for kind, raw in old_blocks if kind is BlockKind.TEXT]
+    known = {raw: kind for kind, raw in old_blocks if kind is not BlockKind.TEXT}
+    new = cut_as_before(old_texts, format.cut_file(file.path, data, known=known))
+    ranges = list(differences(old_blocks, [(block.kind, block.raw) for block in new]))
     places = _places(file, every, old, ranges)
     added = [
         row_of(_read(file, new[j]), file, position=place, revision=change.number)
