@@ -8,6 +8,7 @@ from memsvc import format
 from memsvc.format import BlockKind, Confidence, MemoryCategory, MemoryEntry
 from memsvc.format.blocks import text_pieces
 from memsvc.format.entries import trimmed_body
+from memsvc.format.fences import BOM
 from memsvc.tree.models import Block, File
 from memsvc.tree.words import search_text, tag_keys
 
@@ -26,7 +27,8 @@ def row_of(block: format.Block, file: File, *, position: int, revision: int) -> 
         text=text,
         raw=raw,
         size=len(block.raw),
-        lines=len((head + text).splitlines()),
+        # Alone above the first entry, a byte order mark is the one block that doesn't end a line.
+        lines=0 if block.raw == BOM else len((head + text).splitlines()),
         reason=block.reason,
     )
     if block.kind == BlockKind.ROW and (index_row := format.parse_row(block.raw)):

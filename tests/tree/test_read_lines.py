@@ -3,7 +3,7 @@ import pytest
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound, OffsetBeyondEnd
-from tests.tree.support import FACTS, add, text
+from tests.tree.support import FACTS, add, entry_text, text
 
 pytestmark = pytest.mark.django_db
 
@@ -71,13 +71,22 @@ def test_a_negative_offset_is_the_beginning(memory: Access) -> None:
     assert reads.read_lines(memory, NOTE, offset=-5, limit=1).text == "one\n"
 
 
-@pytest.mark.parametrize("blank", ["", "\n", " \r\n\t\n"])
+@pytest.mark.parametrize("blank", ["", "\n", " \r\n\t\n", "\ufeff"])
 def test_blank_content_comes_whole(memory: Access, blank: str) -> None:
     services.write_file(memory, NOTE, blank)
 
     page = reads.read_lines(memory, NOTE, offset=7, limit=0)
 
     assert (page.text, page.start_line, page.total_lines, page.next_offset) == (blank, None, None, None)
+
+
+def test_a_byte_order_mark_above_an_entry_is_no_line_of_its_own(memory: Access) -> None:
+    services.write_file(memory, FACTS, "\ufeff" + entry_text("mem_a"))
+
+    pages = [reads.read_lines(memory, FACTS, offset=n, limit=1) for n in (0, 1, 6)]
+
+    assert [page.text for page in pages] == ["\ufeff---\n", "id: mem_a\n", "A body.\n"]
+    assert pages[0].total_lines == reads.stat(memory, FACTS).lines == 7
 
 
 def test_a_blank_window_is_no_blank_file(memory: Access) -> None:

@@ -134,9 +134,9 @@ def read_lines(
             return _page(file, listed, etag, binary=content(now.blocks_of(file), revision))
         skipped, rows = _blocks_of_window(now, file, offset, limit)
         window = content(rows, revision).decode()
-        if not window.strip():
+        if _is_blank(window):
             whole = content(now.blocks_of(file), revision).decode()
-            if not whole.strip():
+            if _is_blank(whole):
                 return _page(file, listed, etag, text=whole)
     if limit == 0:
         return _page(file, listed, etag, no_lines_requested=True)
@@ -149,19 +149,23 @@ def read_lines(
 def _blocks_of_window(now: Moment, file: File, offset: int, limit: int) -> tuple[int, list[Block]]:
     """The blocks that hold lines offset to offset + limit, and how many lines stand before the first of them."""
     blocks = now.blocks_of(file)
-    # Every block has a line, so the window lies in the first offset + limit blocks.
+    # Every block has a line, but for a byte order mark, so the window lies in the first offset + limit + 1 blocks.
     counts = blocks.annotate(shown=rendered_lines(now.revision)).values_list("position", "shown")
-    places = list(counts[: offset + max(limit, 1)])
+    places = list(counts[: offset + max(limit, 1) + 1])
     if not places:
         return 0, []
     ends = list(accumulate(lines for _, lines in places))
-    first = bisect_right(ends, offset)
+    first = bisect_right(ends, offset) if offset else 0
     last = bisect_right(ends, offset + max(limit, 1) - 1)
     skipped = ends[first - 1] if first else 0
     chosen = places[first : last + 1]
     if not chosen:
         return skipped, []
     return skipped, list(blocks.filter(position__gte=chosen[0][0], position__lte=chosen[-1][0]))
+
+
+def _is_blank(text: str) -> bool:
+    return not text.removeprefix("\ufeff").strip()
 
 
 def _plain(text: str) -> str:
