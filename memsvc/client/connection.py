@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Final, TypedDict, Unpack
 from urllib.parse import quote
 
 import httpx
@@ -56,6 +56,22 @@ class RetryPolicy:
         return asked + drawn if asked <= self.longest_wait else None
 
 
+class RequestParts(TypedDict, total=False):
+    """What a request may have besides its method and path."""
+
+    query: Mapping[str, object]
+    """Those that are None are left out."""
+    body: object
+    """Sent as JSON."""
+    content: bytes
+    """Sent as it is."""
+    headers: Mapping[str, str]
+    repeatable: bool
+    """Whether doing it twice is as good as doing it once; by default it isn't."""
+    patience: float
+    """How many seconds the answer may take, where by its nature it takes longer than others."""
+
+
 class Connection:
     """Sends requests below `<base_url>/v1`. Safe to share between threads; close it when done."""
 
@@ -83,24 +99,13 @@ class Connection:
     def close(self) -> None:
         self._http.close()
 
-    def send(
-        self,
-        method: str,
-        path: str,
-        *,
-        repeatable: bool,
-        query: Mapping[str, object] | None = None,
-        body: object = None,
-        content: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> httpx.Response:
+    def send(self, method: str, path: str, **parts: Unpack[RequestParts]) -> httpx.Response:
         """The server's answer, read whole; every failure is raised as a MemsvcError.
 
-        `path` is percent-encoded already. `body` is sent as JSON, `content` as it is. A request that is
-        `repeatable` (doing it twice is as good as once) is sent again after any passing failure; another one only
-        where it's certain that nothing was done.
+        `path` is percent-encoded already. A request that is `repeatable` is sent again after any passing failure;
+        another one only where it's certain that nothing was done.
         """
-        request = self._request(method, path, query=query, body=body, content=content, headers=headers)
+        request, repeatable = self._request(method, path, **parts), parts.get("repeatable", False)
         attempt = 1
         while True:
             try:
@@ -127,27 +132,21 @@ class Connection:
         finally:
             response.close()
 
-    def _request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Mapping[str, object] | None = None,
-        body: object = None,
-        content: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> httpx.Request:
-        sent_headers = dict(headers or {})
-        if body is not None:
-            content = json_bytes(body)
-            sent_headers["Content-Type"] = "application/json"
-        return self._http.build_request(
+    def _request(self, method: str, path: str, **parts: Unpack[RequestParts]) -> httpx.Request:
+        headers, content = dict(parts.get("headers", {})), parts.get("content")
+        if "body" in parts:
+            content = json_bytes(parts["body"])
+            headers["Content-Type"] = "application/json"
+        request = self._http.build_request(
             method,
             f"{self.base_url}/v1{path}",
-            params=_query(query or {}),
+            params=_query(parts.get("query", {})),
             content=content,
-            headers=sent_headers,
+            headers=headers,
         )
+        if "patience" in parts:
+            request.extensions["timeout"] |= {"read": parts["patience"]}
+        return request
 
     def _send_once(self, request: httpx.Request) -> httpx.Response:
         with _as_memsvc_errors():

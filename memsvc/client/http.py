@@ -11,13 +11,20 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Final, Literal, Self, Unpack
 from urllib.parse import quote
 
 import httpx
 
 from memsvc.client import parsing
-from memsvc.client.connection import DEFAULT_TIMEOUT, Connection, RetryPolicy, json_object, segment
+from memsvc.client.connection import (
+    DEFAULT_TIMEOUT,
+    Connection,
+    RequestParts,
+    RetryPolicy,
+    json_object,
+    segment,
+)
 from memsvc.client.errors import InvalidRequest, UnexpectedAnswer
 from memsvc.client.records import (
     BatchResult,
@@ -50,6 +57,8 @@ type SearchMode = Literal["words", "phrase"]
 type Status = Literal["active", "superseded", "all"]
 
 _RAW: Final = "application/octet-stream"
+# Thousands of files are one transaction, and the answer comes when it has ended.
+_IMPORT_SECONDS: Final = 600.0
 
 
 class MemsvcClient:
@@ -138,7 +147,7 @@ class MemsvcClient:
         self, path: str, *, offset: int = 0, limit: int = 2000, revision: int | None = None
     ) -> Window:
         """At most `limit` lines of a text file from line `offset` (0 is the first); other files come whole."""
-        response = self._send(
+        response = self._connection.send(
             "GET",
             self._file(path),
             query={"offset": offset, "limit": limit, "revision": revision},
@@ -148,7 +157,7 @@ class MemsvcClient:
 
     def read_bytes(self, path: str, *, revision: int | None = None) -> FileBytes:
         """A whole file, byte for byte."""
-        response = self._send(
+        response = self._connection.send(
             "GET", self._file(path), query={"revision": revision}, headers={"Accept": _RAW}, repeatable=True
         )
         return FileBytes(_canonical(path), response.content, _etag(response))
@@ -156,7 +165,7 @@ class MemsvcClient:
     def read_bytes_if_changed(self, path: str, etag: str) -> FileBytes | None:
         """A whole file, or None while it is still the one that `etag` came with."""
         headers = {"Accept": _RAW, "If-None-Match": f'"{etag}"'}
-        response = self._send("GET", self._file(path), headers=headers, repeatable=True)
+        response = self._connection.send("GET", self._file(path), headers=headers, repeatable=True)
         if response.status_code == httpx.codes.NOT_MODIFIED:
             return None
         return FileBytes(_canonical(path), response.content, _etag(response))
@@ -186,10 +195,12 @@ class MemsvcClient:
         repeatable = not headers
         if message:
             body = {"content": _base64(data), "encoding": "base64", "message": message}
-            response = self._send("PUT", self._file(path), body=body, headers=headers, repeatable=repeatable)
+            response = self._connection.send(
+                "PUT", self._file(path), body=body, headers=headers, repeatable=repeatable
+            )
         else:
             headers["Content-Type"] = _RAW
-            response = self._send(
+            response = self._connection.send(
                 "PUT", self._file(path), content=data, headers=headers, repeatable=repeatable
             )
         return _parsed(response, lambda data: parsing.written(data, _etag(response)))
@@ -462,6 +473,7 @@ class MemsvcClient:
             content=archive,
             headers={"Content-Type": "application/zip"},
             repeatable=dry_run,
+            patience=_IMPORT_SECONDS,
         )
 
     # Requests
@@ -491,7 +503,7 @@ class MemsvcClient:
         )
 
     def _patch(self, path: str, body: Mapping[str, object], *, if_match: str | None, message: str) -> Edited:
-        response = self._send(
+        response = self._connection.send(
             "PATCH", self._file(path), body=_with_message(body, message), headers=_preconditions(if_match)
         )
         return _parsed(response, lambda data: parsing.edited(data, _etag(response)))
@@ -510,36 +522,9 @@ class MemsvcClient:
         )
 
     def _ask[Answer](
-        self,
-        method: str,
-        path: str,
-        parse: Callable[[parsing.Json], Answer],
-        *,
-        repeatable: bool = False,
-        query: Mapping[str, object] | None = None,
-        body: object = None,
-        content: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
+        self, method: str, path: str, parse: Callable[[parsing.Json], Answer], **request: Unpack[RequestParts]
     ) -> Answer:
-        response = self._send(
-            method, path, repeatable=repeatable, query=query, body=body, content=content, headers=headers
-        )
-        return _parsed(response, parse)
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        *,
-        repeatable: bool = False,
-        query: Mapping[str, object] | None = None,
-        body: object = None,
-        content: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> httpx.Response:
-        return self._connection.send(
-            method, path, repeatable=repeatable, query=query, body=body, content=content, headers=headers
-        )
+        return _parsed(self._connection.send(method, path, **request), parse)
 
 
 def _parsed[Answer](response: httpx.Response, parse: Callable[[parsing.Json], Answer]) -> Answer:

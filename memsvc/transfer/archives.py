@@ -46,6 +46,7 @@ class Archive:
         if refused := [(member.orig_filename, reason) for member in members if (reason := _refusal(member))]:
             raise ImportRefused(refused)
         self._inflated: dict[str, int] = {}
+        self._total = 0
         self._files = {member.filename: member for member in members if not member.is_dir()}
         if len(self._files) < sum(not member.is_dir() for member in members):
             raise InvalidArchive(
@@ -67,7 +68,7 @@ class Archive:
     def read(self, name: str) -> bytes:
         """One file's bytes, with its checksum checked, and counted against what the archive may hold in all."""
         data = bytearray()
-        before = sum(size for other, size in self._inflated.items() if other != name)
+        before = self._total - self._inflated.get(name, 0)
         with _damage_as_refusal(), self._zip.open(self._files[name]) as member:
             while piece := member.read(_PIECE_BYTES):
                 data += piece
@@ -76,6 +77,7 @@ class Archive:
                     raise ArchiveTooLarge(f"{name!r} is too large: a file takes at most {most}.")
                 self._require_within_limits(before + len(data))
         self._inflated[name] = len(data)
+        self._total = before + len(data)
         return bytes(data)
 
     def _require_claims_within_limits(self) -> None:

@@ -7,7 +7,7 @@ that the import doesn't bring stay as they are; files that are the same already 
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -28,7 +28,7 @@ from memsvc.transfer.names import (
 from memsvc.transfer.reports import Contents, FileReport, Outcome, Report
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.errors import EntryNotFound, FileNotFound, Forbidden, IsFolder, ReadOnly
+from memsvc.tree.errors import EntryNotFound, Forbidden, ReadOnly
 
 _MOST_WARNINGS: Final = 200
 
@@ -148,35 +148,40 @@ def _compared(
 ) -> _Outcomes:
     with reads.snapshot(access) as taken:
         revision = taken.revision
-    blocked = {folder for path in paths for folder in ancestors_of(path)}
-    blocked = {folder for folder in blocked if _is_file(access, folder)}
+        present = {listed.path: _digest(chunks) for listed, chunks in taken.files()}
+    folders = {folder for path in present for folder in ancestors_of(path)}
     outcomes = {}
     for path, name in paths.items():
-        outcomes[path] = _would_be(access, path, source.read(name), blocked)
+        reason = _conflict(access, path, present, folders)
+        digest = _digest([source.read(name)])
+        outcomes[path] = (Outcome.REFUSED, reason) if reason else (_would_be(digest, present.get(path)), "")
         progress(path)
     return revision, outcomes
 
 
-def _is_file(access: Access, path: str) -> bool:
-    try:
-        reads.stat(access, path)
-    except (FileNotFound, IsFolder):
-        return False
-    return True
+def _digest(chunks: Iterable[bytes]) -> bytes:
+    digest = sha256()
+    for chunk in chunks:
+        digest.update(chunk)
+    return digest.digest()
 
 
-def _would_be(access: Access, path: str, data: bytes, blocked: set[str]) -> tuple[Outcome, str]:
-    if above := blocked.intersection(ancestors_of(path)):
-        return Outcome.REFUSED, f"'{min(above)}' is a file in the tree, so nothing can lie under it"
+def _conflict(access: Access, path: str, present: Container[str], folders: Container[str]) -> str:
+    """Why the tree would not take a file here; empty if it would."""
     try:
         access.require_write(path)
-        present = reads.read_file(access, path)
-    except FileNotFound:
-        return Outcome.CREATED, ""
-    except (Forbidden, IsFolder, ReadOnly) as error:
-        return Outcome.REFUSED, str(error)
-    same = present.sha256 == sha256(data).hexdigest()
-    return Outcome.UNCHANGED if same else Outcome.CHANGED, ""
+    except (Forbidden, ReadOnly) as error:
+        return str(error)
+    if path in folders:
+        return "is a folder in the tree"
+    above = next((folder for folder in ancestors_of(path) if folder in present), None)
+    return f"can't lie under '{above}', which is a file in the tree" if above else ""
+
+
+def _would_be(digest: bytes, present: bytes | None) -> Outcome:
+    if present is None:
+        return Outcome.CREATED
+    return Outcome.UNCHANGED if present == digest else Outcome.CHANGED
 
 
 def _warnings(access: Access, contents: Contents) -> list[str]:
