@@ -6,7 +6,7 @@ from rest_framework.test import APIClient
 
 from tenants.models import Tenant
 from tests.api.conftest import client_with
-from tests.api.support import FILES, patch, paths, post, problem, put, raw
+from tests.api.support import FILES, patch, paths, post, problem, put, raw, send
 from tests.people import make_key
 
 WRITTEN = {"path", "revision", "created", "changed", "size"}
@@ -29,6 +29,16 @@ def test_any_bytes_come_back_as_they_were_written(api: APIClient, content: bytes
     put(api, "a.bin", content)
 
     assert raw(api, "a.bin") == content
+
+
+@pytest.mark.parametrize(
+    "content_type", ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "x", ""]
+)
+def test_content_of_any_type_is_kept_as_it_is(api: APIClient, content_type: str) -> None:
+    answer = send(api, "PUT", f"{FILES}/a.md", b"a=1&b=%20", content_type=content_type)
+
+    assert answer.status_code == 201
+    assert raw(api, "a.md") == b"a=1&b=%20"
 
 
 def test_writing_the_same_again_makes_no_revision(api: APIClient) -> None:

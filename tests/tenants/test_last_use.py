@@ -86,6 +86,16 @@ def test_the_timer_writes_in_its_own_thread_and_gives_the_connection_back(transa
     assert connections_left() == 0
 
 
+def test_a_note_that_cannot_be_written_harms_nobody(alice: Tenant, caplog: pytest.LogCaptureFixture) -> None:
+    key, _ = make_key(alice)
+    uses = LastUses()
+    uses.note(key, "not an address")
+
+    uses._flush_in_own_thread()
+
+    assert "could not be recorded" in caplog.text
+
+
 def connections_left() -> int:
     """Other connections to this database that are in use, once idle ones of the pool are left out."""
     deadline = time.monotonic() + 5
