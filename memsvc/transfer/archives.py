@@ -10,6 +10,7 @@ from typing import BinaryIO, Final, Self
 
 from memsvc.transfer.errors import ArchiveTooLarge, ImportRefused, InvalidArchive
 from memsvc.transfer.names import DRIVE
+from memsvc.tree.files import MAX_FILE_BYTES
 
 _PIECE_BYTES: Final = 64 * 1024
 _CENTRAL_RECORD: Final = b"PK\x01\x02"
@@ -25,13 +26,13 @@ class Limits:
     """What an import takes: members, bytes when inflated (of one file, and of all), and inflated bytes for one."""
 
     members: int = 10_000
-    file_bytes: int = 32 * 1024 * 1024
+    file_bytes: int = MAX_FILE_BYTES
     bytes: int = 50 * 1024 * 1024
     ratio: int = 200
 
 
 # For whoever may run commands on the server's own machine, and could as well write to the database.
-OPERATOR_LIMITS: Final = Limits(members=1_000_000, file_bytes=1024**3, bytes=64 * 1024**3, ratio=2000)
+OPERATOR_LIMITS: Final = Limits(members=1_000_000, bytes=64 * 1024**3, ratio=2000)
 
 
 class Archive:
