@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from django.db import connection
+
 from memsvc.format import Confidence, MemoryCategory, MemoryEntry, render_document
 from memsvc.testing import fresh_tree
 from memsvc.tree import services
@@ -75,7 +77,14 @@ def our_tree(count: int) -> Access:
     services.scaffold(access)
     if count:
         services.write_file(access, FACTS, facts_file(count))
+    _gather_statistics()
     return access
+
+
+def _gather_statistics() -> None:
+    """What autovacuum does within a minute of so many new rows."""
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE tree_file, tree_block")
 
 
 @contextmanager
