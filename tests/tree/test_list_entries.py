@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,9 @@ NOON = datetime(2026, 8, 24, 12, tzinfo=UTC)
 
 
 def bodies(
-    access: Access, *, oldest_first: bool = False, revision: int | None = None, **wanted: object
+    access: Access, *, oldest_first: bool = False, revision: int | None = None, **wanted: Any
 ) -> list[str]:
-    entry_filter = EntryFilter(**wanted)  # type: ignore[arg-type]  # as given
-    page = reads.list_entries(access, entry_filter, oldest_first=oldest_first, revision=revision)
+    page = reads.list_entries(access, EntryFilter(**wanted), oldest_first=oldest_first, revision=revision)
     return [each.entry.body for each in page.items]
 
 
@@ -63,7 +63,7 @@ def test_of_equal_instants_the_one_written_last_comes_first(memory: Access) -> N
     ],
 )
 def test_filters_narrow_now_and_in_the_past(
-    filled: Access, wanted: dict[str, object], expected: list[str]
+    filled: Access, wanted: dict[str, Any], expected: list[str]
 ) -> None:
     assert bodies(filled, **wanted) == expected
 

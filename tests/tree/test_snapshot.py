@@ -62,7 +62,7 @@ def test_what_is_written_meanwhile_is_not_in_it(memory: Access) -> None:
     services.upload_files(memory, [(f"/{n}", b"before") for n in range(5)])
 
     with reads.snapshot(memory) as whole, ThreadPoolExecutor(1) as elsewhere:
-        held = {}
+        held: dict[str, bytes] = {}
         for listed, data in whole.files():
             elsewhere.submit(services.write_file, memory, f"/{len(held)}", "after").result(timeout=30)
             elsewhere.submit(services.write_file, memory, "/new", "after").result(timeout=30)
