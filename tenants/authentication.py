@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from tenants.actors import Actor
 from tenants.last_use import LAST_USES
 from tenants.models import ApiKey, Tenant
+from tenants.rows import columns, instance, names, one
 from tenants.scopes import Scope
 from tenants.secrets import parse_key_text
 
@@ -51,9 +52,27 @@ def key_in_header(header: str) -> ApiKey | None:
     text = parse_key_text(credentials.strip(" ")) if scheme.lower() == "bearer" else None
     if text is None:
         return None
-    key = ApiKey.objects.select_related("tenant").filter(prefix=text.prefix).first()
+    key = _key_with(text.prefix)
     if key is None or not text.matches(key.digest) or not key.is_valid:
         return None
+    return key
+
+
+_TENANT = len(names(Tenant))
+_KEY_WITH_PREFIX = f"""
+SELECT {columns(Tenant, "t")}, {columns(ApiKey, "k")}
+FROM tenants_apikey k JOIN tenants_tenant t ON t.id = k.tenant_id
+WHERE k.prefix = %s
+"""
+
+
+def _key_with(prefix: str) -> ApiKey | None:
+    row = one(_KEY_WITH_PREFIX, [prefix])
+    if row is None:
+        return None
+    tenant, key = instance(Tenant, row[:_TENANT]), instance(ApiKey, row[_TENANT:])
+    if tenant is not None and key is not None:
+        key.tenant = tenant
     return key
 
 

@@ -5,43 +5,19 @@ the tree stays locked meanwhile. Everything that is not hot goes through the mod
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 from uuid import UUID
 
-from django.db import connection, models
+from django.db import connection
 
 from memsvc.tree.models import Block, File, Revision, Tree
+from tenants.rows import columns, execute, instance, names, one
 
 _ROWS_AT_ONCE = 200
 
 
-def _columns(model: type[models.Model], alias: str) -> str:
-    """All columns of a model, in the order of `_names`; every column has the name of its attribute."""
-    return ", ".join(f"{alias}.{name}" for name in _names(model))
-
-
-def _names(model: type[models.Model]) -> list[str]:
-    return [field.attname for field in model._meta.concrete_fields]
-
-
-_TREE, _FILE, _BLOCK = _names(Tree), _names(File), _names(Block)
-
-
-def _instance[M: models.Model](model: type[M], names: Sequence[str], values: Sequence[Any]) -> M | None:
-    """A row as a model; None where an outer join found nothing."""
-    return model.from_db(connection.alias, names, values) if values[0] is not None else None
-
-
-def _one(sql: str, parameters: Sequence[Any]) -> Sequence[Any] | None:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-        row: Sequence[Any] | None = cursor.fetchone()
-    return row
-
-
-def _execute(sql: str, parameters: Sequence[Any]) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
+_BLOCK_NAMES = names(Block)
+# How many columns the rows of a join begin with.
+_FILE, _BLOCK = len(names(File)), len(_BLOCK_NAMES)
 
 
 # The tenant is set for the transaction only: a setting of the session would reach whoever has the connection next.
@@ -51,18 +27,18 @@ _SET_TENANT = "SELECT set_config('memsvc.tenant_id', %s, true)"
 # NO KEY: a plain FOR UPDATE would also hold up inserts that merely refer to the row.
 _LOCK_TREE = f"""
 {_SET_TENANT};
-SELECT {_columns(Tree, "t")} FROM tree_tree t WHERE tenant_id = %s AND id = %s FOR NO KEY UPDATE
+SELECT {columns(Tree, "t")} FROM tree_tree t WHERE tenant_id = %s AND id = %s FOR NO KEY UPDATE
 """
 
 
 def enter(tenant_id: UUID) -> None:
     """Say whose rows this transaction is about."""
-    _execute(_SET_TENANT, [str(tenant_id)])
+    execute(_SET_TENANT, [str(tenant_id)])
 
 
 def enter_snapshot(tenant_id: UUID) -> None:
     """The same as the first statement of a transaction that sees one moment and changes nothing."""
-    _execute(f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; {_SET_TENANT}", [str(tenant_id)])
+    execute(f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; {_SET_TENANT}", [str(tenant_id)])
 
 
 def lock_tree(tree: Tree) -> Tree | None:
@@ -71,19 +47,29 @@ def lock_tree(tree: Tree) -> Tree | None:
         cursor.execute(_LOCK_TREE, [str(tree.tenant_id), tree.tenant_id, tree.pk])
         cursor.nextset()
         row = cursor.fetchone()
-    return Tree.from_db(connection.alias, _TREE, row) if row else None
+    return instance(Tree, row) if row else None
+
+
+_TREE_NAMED = f"""
+SELECT {columns(Tree, "t")} FROM tree_tree t WHERE tenant_id = %s AND name = %s
+"""
+
+
+def tree_named(tenant_id: UUID, name: str) -> Tree | None:
+    row = one(_TREE_NAMED, [tenant_id, name])
+    return instance(Tree, row) if row else None
 
 
 _FILE_AT = f"""
-SELECT {_columns(File, "f")} FROM tree_file f
+SELECT {columns(File, "f")} FROM tree_file f
 WHERE tenant_id = %s AND tree_id = %s AND path = %s AND removed_in IS NULL
 """
 
 
 def file_at(tree: Tree, path: str) -> File | None:
     """The live file at a path."""
-    row = _one(_FILE_AT, [tree.tenant_id, tree.pk, path])
-    return File.from_db(connection.alias, _FILE, row) if row else None
+    row = one(_FILE_AT, [tree.tenant_id, tree.pk, path])
+    return instance(File, row) if row else None
 
 
 _END_OF_FILE = f"""
@@ -92,7 +78,7 @@ SELECT EXISTS (
            WHERE tenant_id = t.tenant_id AND tree_id = t.id AND entry_id = %s
              AND kind = 'entry' AND NOT duplicate AND removed_in IS NULL
        ),
-       {_columns(File, "f")}, {_columns(Block, "b")}
+       {columns(File, "f")}, {columns(Block, "b")}
 FROM tree_tree t
 LEFT JOIN tree_file f ON f.tenant_id = t.tenant_id AND f.tree_id = t.id AND f.path = %s AND f.removed_in IS NULL
 LEFT JOIN LATERAL (
@@ -106,14 +92,14 @@ WHERE t.tenant_id = %s AND t.id = %s
 
 def end_of_file(tree: Tree, path: str, entry_id: str) -> tuple[bool, File | None, Block | None]:
     """Whether an entry id is taken, the live file at a path, and its last block."""
-    row = _one(_END_OF_FILE, [entry_id, path, tree.tenant_id, tree.pk])
+    row = one(_END_OF_FILE, [entry_id, path, tree.tenant_id, tree.pk])
     assert row is not None  # the tree is locked
-    file, block = row[1 : 1 + len(_FILE)], row[1 + len(_FILE) :]
-    return row[0], _instance(File, _FILE, file), _instance(Block, _BLOCK, block)
+    file, block = row[1 : 1 + _FILE], row[1 + _FILE :]
+    return row[0], instance(File, file), instance(Block, block)
 
 
 _INDEX_ROW = f"""
-SELECT {_columns(File, "f")}, {_columns(Block, "b")}
+SELECT {columns(File, "f")}, {columns(Block, "b")}
 FROM tree_file f
 LEFT JOIN LATERAL (
     SELECT * FROM tree_block
@@ -126,14 +112,14 @@ WHERE f.tenant_id = %s AND f.tree_id = %s AND f.path = %s AND f.removed_in IS NU
 
 def index_row(tree: Tree, index_path: str, row_path: str) -> tuple[File | None, Block | None]:
     """The router index at a path, and its row about one file (the last one, of several)."""
-    row = _one(_INDEX_ROW, [row_path, tree.tenant_id, tree.pk, index_path])
+    row = one(_INDEX_ROW, [row_path, tree.tenant_id, tree.pk, index_path])
     if row is None:
         return None, None
-    return _instance(File, _FILE, row[: len(_FILE)]), _instance(Block, _BLOCK, row[len(_FILE) :])
+    return instance(File, row[:_FILE]), instance(Block, row[_FILE:])
 
 
 _ENTRY_WITH_ID = f"""
-SELECT {_columns(Block, "b")}, {_columns(File, "f")}
+SELECT {columns(Block, "b")}, {columns(File, "f")}
 FROM tree_block b
 JOIN tree_file f ON f.tenant_id = b.tenant_id AND f.tree_id = b.tree_id AND f.id = b.file_id
 WHERE b.tenant_id = %s AND b.tree_id = %s AND b.entry_id = %s
@@ -143,30 +129,31 @@ WHERE b.tenant_id = %s AND b.tree_id = %s AND b.entry_id = %s
 
 def entry_with_id(tree: Tree, entry_id: str) -> Block | None:
     """The live entry that has an id, hidden or not, with its file."""
-    row = _one(_ENTRY_WITH_ID, [tree.tenant_id, tree.pk, entry_id])
+    row = one(_ENTRY_WITH_ID, [tree.tenant_id, tree.pk, entry_id])
     if row is None:
         return None
-    block = Block.from_db(connection.alias, _BLOCK, row[: len(_BLOCK)])
-    block.file = File.from_db(connection.alias, _FILE, row[len(_BLOCK) :])
+    block, file = instance(Block, row[:_BLOCK]), instance(File, row[_BLOCK:])
+    if block is not None and file is not None:
+        block.file = file
     return block
 
 
-_INSERT_BLOCKS = f"INSERT INTO tree_block ({', '.join(_BLOCK)}) VALUES "
-_BLOCK_VALUES = f"({', '.join(['%s'] * len(_BLOCK))})"
+_INSERT_BLOCKS = f"INSERT INTO tree_block ({', '.join(_BLOCK_NAMES)}) VALUES "
+_BLOCK_VALUES = f"({', '.join(['%s'] * _BLOCK)})"
 
 
 def insert_blocks(rows: Sequence[Block]) -> None:
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         some = rows[start : start + _ROWS_AT_ONCE]
-        values = [getattr(row, name) for row in some for name in _BLOCK]
-        _execute(_INSERT_BLOCKS + ", ".join([_BLOCK_VALUES] * len(some)), values)
+        values = [getattr(row, name) for row in some for name in _BLOCK_NAMES]
+        execute(_INSERT_BLOCKS + ", ".join([_BLOCK_VALUES] * len(some)), values)
 
 
 _CLOSE_BLOCKS = "UPDATE tree_block SET removed_in = %s WHERE tenant_id = %s AND id = ANY(%s)"
 
 
 def close_blocks(rows: Iterable[Block], tenant_id: UUID, revision: int) -> None:
-    _execute(_CLOSE_BLOCKS, [revision, tenant_id, [row.pk for row in rows]])
+    execute(_CLOSE_BLOCKS, [revision, tenant_id, [row.pk for row in rows]])
 
 
 _RETIRE_BLOCK = """
@@ -176,7 +163,7 @@ UPDATE tree_block SET superseded_by = %s, superseded_in = %s, spliced = %s WHERE
 
 def retire_block(block: Block, *, by: str, revision: int, spliced: int) -> None:
     """Say that an entry is superseded. None of these columns is in an index, so that none is written."""
-    _execute(_RETIRE_BLOCK, [by, revision, spliced, block.tenant_id, block.pk])
+    execute(_RETIRE_BLOCK, [by, revision, spliced, block.tenant_id, block.pk])
 
 
 _SAVE_FILE = """
@@ -189,7 +176,7 @@ WHERE tenant_id = %s AND id = %s
 def save_file(file: File) -> None:
     """Keep what describes a file's content."""
     described = [file.changed_in, file.modified_at, file.size, file.lines, file.is_text, file.newline]
-    _execute(_SAVE_FILE, [*described, file.sha256, file.next_expiry, file.tenant_id, file.pk])
+    execute(_SAVE_FILE, [*described, file.sha256, file.next_expiry, file.tenant_id, file.pk])
 
 
 _RECORD = """
@@ -204,4 +191,4 @@ def record(revision: Revision, *, index_behind: bool) -> None:
     tree = [revision.tenant_id, revision.tree_id]
     actor = [revision.actor_kind, revision.actor_id, revision.actor_name]
     made = [revision.pk, *tree, revision.number, revision.at, *actor, revision.action, revision.message]
-    _execute(_RECORD, [revision.number, index_behind, *tree, *made])
+    execute(_RECORD, [revision.number, index_behind, *tree, *made])

@@ -5,6 +5,7 @@ import unicodedata
 from django.db import IntegrityError, transaction
 
 from memsvc.format import checked_text
+from memsvc.tree import statements
 from memsvc.tree.errors import TreeExists, TreeNotFound
 from memsvc.tree.models import Tree
 from tenants.models import Tenant
@@ -15,7 +16,7 @@ MAX_NAME_BYTES = 255
 
 def tree_of(tenant: Tenant, name: str = DEFAULT_TREE) -> Tree:
     """A tenant's tree by its exact name; the default one is made at its first use. Raises `TreeNotFound`."""
-    tree = Tree.objects.filter(tenant=tenant, name=unicodedata.normalize("NFC", name)).first()
+    tree = statements.tree_named(tenant.pk, unicodedata.normalize("NFC", name))
     if tree is not None:
         return tree
     if name != DEFAULT_TREE:
