@@ -205,11 +205,13 @@ def retire(change: Change, access: Access, entry_id: str, precondition: Precondi
         )
     file = block.file
     files.close_blocks(change, [block])
-    if files.live_blocks(file).exists():
+    if files.visible_at(change, list(files.live_blocks(file))):
         file.sha256 = ""
         file.is_text = file.is_text or files.decodes(content(files.live_blocks(file)))
         files.count(change, file)
         files.save(change, file)
+        expires_at = files.last_expiry(change, file)
+        router.mention(change, router.Mention(path=file.path, expires_at=expires_at, of_all=True))
     else:
         files.close_files(change, [file])
         router.forget(change, [file.path])

@@ -66,6 +66,14 @@ def require(change: Change, path: str) -> File:
     return file
 
 
+def last_expiry(change: Change, file: File) -> datetime | None:
+    """When the last of what shows of a file disappears; None when something stays."""
+    if file.next_expiry is None:
+        return None
+    expiries = [row.expires_at for row in visible_at(change, list(live_blocks(file)))]
+    return max((moment for moment in expiries if moment), default=None) if all(expiries) else None
+
+
 def live_blocks(file: File) -> BlockQuerySet:
     return Block.objects.of_file(file).filter(LIVE)
 
@@ -160,7 +168,8 @@ def fill(change: Change, file: File, data: bytes, *, expiries: Expiries = _NO_EX
         for (_, _, j1, j2), range_places in zip(ranges, places, strict=True)
         for j, place in zip(range(j1, j2), range_places, strict=True)
     ]
-    closed = [row for i1, i2, _, _ in ranges for row in old[i1:i2]]
+    # An empty file is there, unlike one in which everything is hidden.
+    closed = [row for i1, i2, _, _ in ranges for row in old[i1:i2]] if data else every
     _inherit_expiry({**expiries, **expiries_of(closed)}, added)
     close_blocks(change, closed)
     insert_blocks(change, added)

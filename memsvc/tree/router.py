@@ -20,13 +20,17 @@ from memsvc.tree.scope import Change
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """What a change has to tell about one file: merged into its row."""
+    """What a change has to tell about one file: merged into its row.
+
+    `expires_at` is when what was added to the file disappears, or all of the file if it is `of_all`.
+    """
 
     path: str
     description: str = ""
     tags: Sequence[str] = ()
     on: date | None = None
     expires_at: datetime | None = None
+    of_all: bool = False
 
 
 def mention(change: Change, told: Mention, *, make_index: bool = False) -> None:
@@ -54,7 +58,7 @@ def _mention_in(change: Change, index: File, old: Block | None, relative: str, t
     # What a row said that nobody sees any more is not said again.
     known = format.parse_row(old.text) if old and files.visible_at(change, [old]) else None
     row = format.merged_row(known, path=relative, description=told.description, tags=told.tags, when=told.on)
-    expires_at = _later(old.expires_at, told.expires_at) if old else told.expires_at
+    expires_at = _later(old.expires_at, told.expires_at) if old and not told.of_all else told.expires_at
     if old and known == row and old.expires_at == expires_at:
         return
     beside = old or _rows(index).filter(row_path__lt=relative).order_by("row_path").last()
@@ -196,13 +200,10 @@ def described(change: Change, file: File) -> Mention:
         return Mention(path=file.path, description=newest.summary, tags=list(tags), on=_day(newest.created))
     first = blocks.first()
     heading = format.first_heading(first.text) if first and first.raw is None else ""
-    # A file in which everything disappears some day loses its row with the last of it.
-    expires_at = (
-        None
-        if first or not file.next_expiry
-        else files.live_blocks(file).order_by("-expires_at")[0].expires_at
+    expires_at = files.last_expiry(change, file)
+    return Mention(
+        path=file.path, description=heading, on=file.modified_at.date(), expires_at=expires_at, of_all=True
     )
-    return Mention(path=file.path, description=heading, on=file.modified_at.date(), expires_at=expires_at)
 
 
 def _day(moment: datetime | None) -> date | None:

@@ -368,7 +368,14 @@ def _tell_index(change: Change, file: File, *, created: bool, newest: Sequence[S
         router.mention(change, router.described(change, file))
     else:
         tags = list(dict.fromkeys(tag for tags in newest for tag in tags))
-        router.mention(change, router.Mention(path=file.path, tags=tags, on=change.at.date()))
+        told = router.Mention(
+            path=file.path,
+            tags=tags,
+            on=change.at.date(),
+            expires_at=files.last_expiry(change, file),
+            of_all=True,
+        )
+        router.mention(change, told)
 
 
 def _edit(access: Access, operation: EditFile) -> Step[Edited]:
