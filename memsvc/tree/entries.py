@@ -205,9 +205,9 @@ def retire(change: Change, access: Access, entry_id: str, precondition: Precondi
         )
     file = block.file
     files.close_blocks(change, [block])
-    if files.visible_at(change, list(files.live_blocks(file))):
+    if files.live_blocks(file).visible().exists():
         file.sha256 = ""
-        file.is_text = file.is_text or files.decodes(content(files.live_blocks(file)))
+        file.is_text = file.is_text or files.decodes(content(files.live_blocks(file).visible()))
         files.count(change, file)
         files.save(change, file)
         expires_at = files.last_expiry(change, file)
