@@ -106,3 +106,36 @@ class ApiKey(models.Model):
         if self.revoked_at is not None or self.tenant.is_suspended:
             return False
         return self.expires_at is None or self.expires_at > timezone.now()
+
+
+class StoredAnswer(models.Model):
+    """The answer to a write that had an Idempotency-Key: what its repeats are answered, instead of doing it again.
+
+    It stands in the transaction of the write itself, so that there is one exactly when the write was done.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="+", db_index=False)
+    key = models.CharField(max_length=255, db_collation="C")
+    fingerprint = models.CharField(max_length=64)
+    # The tree whose content the answer may hold, which takes the answer along when it is deleted.
+    tree_id = models.UUIDField(null=True)
+    # 0 until the write is done: no other transaction ever sees that.
+    status = models.SmallIntegerField(default=0)
+    headers = models.JSONField(default=dict)
+    body = models.BinaryField(default=b"")
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "key"], name="stored_answer_key_unique"),
+        ]
+        indexes = [
+            models.Index(fields=["tenant", "created_at"], name="stored_answer_age"),
+            models.Index(
+                fields=["tenant", "tree_id"], condition=Q(tree_id__isnull=False), name="stored_answer_tree"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.key

@@ -79,6 +79,19 @@ class LengthRequired(APIException):
     default_detail = "Send the body with a Content-Length; chunked bodies are not taken."
 
 
+class IdempotencyInFlight(APIException):
+    status_code = HTTPStatus.CONFLICT
+    default_code = "idempotency_in_flight"
+    default_detail = "The first request with this Idempotency-Key has not ended yet; ask again in a moment."
+    wait = RETRY_AFTER_SECONDS
+
+
+class IdempotencyKeyReused(APIException):
+    status_code = HTTPStatus.UNPROCESSABLE_ENTITY
+    default_code = "idempotency_key_reused"
+    default_detail = "This Idempotency-Key was used for another request; take a new key for each write."
+
+
 def problem(
     status: int,
     code: str,
@@ -201,6 +214,8 @@ def _api_problem(error: APIException) -> HttpResponse:
     headers = {}
     if auth_header := getattr(error, "auth_header", None):
         headers["WWW-Authenticate"] = auth_header
+    if wait := getattr(error, "wait", None):
+        headers["Retry-After"] = str(wait)
     return problem(error.status_code, code, str(error.detail), headers=headers)
 
 

@@ -1,8 +1,10 @@
+from contextlib import ExitStack
 from tempfile import TemporaryFile
-from typing import IO, Any, cast
+from typing import Any, BinaryIO, cast
 
 from django.conf import settings
 from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
@@ -46,12 +48,14 @@ class ExportView(TreeView):
 
 
 class ZipParser(BaseParser):
-    """Leaves the archive unread: the view copies it to a file, which can be read in any order."""
+    """Copies the archive to a file, which can be read in any order; the view closes it."""
 
     media_type = ZIP_MEDIA_TYPE
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        return stream
+        archive = parser_context["view"].files.enter_context(TemporaryFile())  # noqa: SIM115
+        copy_body(stream, archive, parser_context["request"].META)
+        return archive
 
 
 class ImportsView(TreeView):
@@ -61,6 +65,10 @@ class ImportsView(TreeView):
     queries = {"POST": ImportQuery}
     parser_classes = (ZipParser,)
 
+    def dispatch(self, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        with ExitStack() as self.files:
+            return super().dispatch(*args, **kwargs)
+
     @property
     def max_body_bytes(self) -> int:
         return int(settings.MAX_IMPORT_BYTES)
@@ -69,7 +77,5 @@ class ImportsView(TreeView):
         access = self.access
         if not request.data:
             raise InvalidRequest("Send a zip archive as the body.")
-        with TemporaryFile() as archive:
-            copy_body(cast(IO[bytes], request.data), archive, request.META)
-            report = import_zip(access, archive, dry_run=self.params["dry_run"])
+        report = import_zip(access, cast(BinaryIO, request.data), dry_run=self.params["dry_run"])
         return Response(report.as_json())

@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, cast
+from uuid import UUID
 
 from django.conf import settings
 from rest_framework.exceptions import MethodNotAllowed
@@ -14,6 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from memsvc.api import problems
+from memsvc.api.idempotency import done_once
 from memsvc.api.parsers import StrictJSONParser, require_plain_body
 from memsvc.api.preconditions import quoted
 from memsvc.api.serializers import Input, NoQuery, Query
@@ -31,8 +33,8 @@ class TenantView(APIView):
     """A view that only a tenant's key opens.
 
     `scopes` names for each method the scope that a key needs; a view that leaves one out can't be made, so an
-    endpoint that nobody thought about does not start. `queries` names what a method takes in its URL; nothing
-    where it has no entry.
+    endpoint that nobody thought about does not start. A method that needs more than to read takes an
+    `Idempotency-Key`, except GET. `queries` names what a method takes in its URL; nothing where it has no entry.
     """
 
     scopes: ClassVar[Mapping[str, Scope]] = {}
@@ -53,6 +55,9 @@ class TenantView(APIView):
             raise TypeError(
                 f"{cls.__name__} handles {sorted(methods)}, but declares scopes for {sorted(cls.scopes)}"
             )
+        for method, scope in cls.scopes.items():
+            if method != "GET" and scope is not Scope.READ and method.lower() in vars(cls):
+                setattr(cls, method.lower(), done_once(vars(cls)[method.lower()]))
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -88,6 +93,14 @@ class TenantView(APIView):
         given.is_valid(raise_exception=True)
         return cast(dict[str, Any], given.validated_data)
 
+    def tree_in_answer(self) -> UUID | None:
+        """The tree whose content an answer may hold."""
+        return None
+
+    def storable(self, answer: Any) -> Any:
+        """What may be kept of an answer, for repeats of the request."""
+        return answer
+
     def get_exception_handler(self) -> Any:
         return problems.handle
 
@@ -112,6 +125,9 @@ class TreeView(TenantView):
             prefix=key.path_prefix,
             writable=Scope.WRITE in self.caller.scopes,
         )
+
+    def tree_in_answer(self) -> UUID | None:
+        return self.access.tree.pk
 
 
 def opens(key: ApiKey, tree: str) -> bool:

@@ -1,0 +1,75 @@
+"""The stored answers of writes: claimed before the write, kept with it, forgotten after a week."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import OperationalError, connection
+from django.utils import timezone
+from psycopg.errors import LockNotAvailable
+
+from tenants.ids import uuid7
+from tenants.models import StoredAnswer, Tenant
+
+KEPT_FOR = timedelta(days=7)
+
+# Every claim takes a few old answers of its tenant away, more than it adds: so no tenant's answers pile up.
+_CLAIM = """
+DELETE FROM tenants_storedanswer WHERE tenant_id = %s AND id IN (
+    SELECT id FROM tenants_storedanswer WHERE tenant_id = %s AND created_at < %s
+    ORDER BY created_at LIMIT 20 FOR UPDATE SKIP LOCKED
+);
+INSERT INTO tenants_storedanswer (id, tenant_id, key, fingerprint, status, headers, body)
+VALUES (%s, %s, %s, %s, 0, '{}', '')
+ON CONFLICT (tenant_id, key) DO NOTHING RETURNING id
+"""
+
+
+class StillInFlight(Exception):
+    """The first request with this key has not ended in time."""
+
+
+def claim(tenant: Tenant, key: str, fingerprint: str) -> UUID | None:
+    """Take a key for this transaction: the claim's id, or None when there is an answer under it.
+
+    While another transaction holds the same key this waits for its end, at most for the lock timeout: a look
+    before would let both through. Raises `StillInFlight`.
+    """
+    claimed = uuid7()
+    owner = tenant.pk
+    with connection.cursor() as cursor:
+        try:
+            cursor.execute(_CLAIM, [owner, owner, _oldest(), claimed, owner, key, fingerprint])
+        except OperationalError as error:
+            if isinstance(error.__cause__, LockNotAvailable):
+                raise StillInFlight from error
+            raise
+        cursor.nextset()
+        return claimed if cursor.fetchone() else None
+
+
+def keep(
+    claimed: UUID, *, tree_id: UUID | None, status: int, headers: Mapping[str, str], body: bytes
+) -> None:
+    """Store the answer under a claim of this transaction."""
+    StoredAnswer.objects.filter(pk=claimed).update(
+        tree_id=tree_id, status=status, headers=dict(headers), body=body
+    )
+
+
+def stored(tenant: Tenant, key: str) -> StoredAnswer | None:
+    return StoredAnswer.objects.filter(tenant=tenant, key=key).first()
+
+
+def forget_tree(tenant_id: UUID, tree_id: UUID) -> None:
+    """Delete the answers that may hold content of a tree."""
+    StoredAnswer.objects.filter(tenant_id=tenant_id, tree_id=tree_id).delete()
+
+
+def purge() -> int:
+    """Delete all answers that are older than a week, of every tenant; how many those were."""
+    return StoredAnswer.objects.filter(created_at__lt=_oldest()).delete()[0]
+
+
+def _oldest() -> datetime:
+    return timezone.now() - KEPT_FOR
