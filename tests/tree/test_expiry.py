@@ -276,6 +276,39 @@ def test_a_lasting_entry_makes_the_row_last(memory: Access) -> None:
     assert rows(memory, MemoryKind.PROCEDURAL) == {"runbook.md": "open"}
 
 
+@pytest.mark.parametrize("leave", ["retire", "edit"])
+def test_the_row_disappears_with_the_last_that_shows(memory: Access, leave: str) -> None:
+    add(memory, SECRET, "procedure", title="Runbook", expires_at=in_days(1))
+    lasting = add(memory, "Open.", "procedure", title="Runbook", summary="open").entry
+    if leave == "retire":
+        services.retire_entry(memory, lasting.entry_id)
+    else:
+        services.edit_file(
+            memory, RUNBOOK, text(memory, RUNBOOK).partition("\n\n---\n")[2].partition("never")[0], ""
+        )
+    assert "runbook.md" in rows(memory, MemoryKind.PROCEDURAL)
+
+    days_pass(memory, 2)
+
+    assert "runbook.md" not in rows(memory, MemoryKind.PROCEDURAL)
+
+
+def test_a_file_goes_with_its_last_entry_that_shows(memory: Access) -> None:
+    add(memory, SECRET, "procedure", title="Runbook", expires_at=in_days(1))
+    lasting = add(memory, "Open.", "procedure", title="Runbook").entry
+    days_pass(memory, 2)
+
+    services.retire_entry(memory, lasting.entry_id)
+
+    assert "runbook.md" not in rows(memory, MemoryKind.PROCEDURAL)
+
+
+def test_a_file_that_is_emptied_is_there(memory: Access, expired: str) -> None:
+    services.write_file(memory, FACTS, "")
+
+    assert contents(memory)[FACTS] == b""
+
+
 def test_the_etag_changes_when_something_disappears(memory: Access) -> None:
     add(memory, "Open.")
     add(memory, SECRET, expires_at=in_days(1))
