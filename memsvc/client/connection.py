@@ -1,4 +1,4 @@
-"""One HTTP connection pool to a server, with the key, typed errors, and repeats where nothing can be done twice."""
+"""One HTTP connection pool to a server, with the key, typed errors, and repeats that do nothing twice."""
 
 import json
 import random
@@ -10,12 +10,14 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final, TypedDict, Unpack
 from urllib.parse import quote
+from uuid import uuid4
 
 import httpx
 
 from memsvc.client.errors import (
     Busy,
     ConnectionFailed,
+    InFlight,
     InvalidRequest,
     MemsvcError,
     RateLimited,
@@ -66,8 +68,6 @@ class RequestParts(TypedDict, total=False):
     content: bytes
     """Sent as it is."""
     headers: Mapping[str, str]
-    repeatable: bool
-    """Whether doing it twice is as good as doing it once; by default it isn't."""
     patience: float
     """How many seconds the answer may take, where by its nature it takes longer than others."""
 
@@ -102,16 +102,16 @@ class Connection:
     def send(self, method: str, path: str, **parts: Unpack[RequestParts]) -> httpx.Response:
         """The server's answer, read whole; every failure is raised as a MemsvcError.
 
-        `path` is percent-encoded already. A request that is `repeatable` is sent again after any passing failure;
-        another one only where it's certain that nothing was done.
+        `path` is percent-encoded already. After a passing failure the request is sent again. It is done once all the
+        same, because all its tries have one `Idempotency-Key`.
         """
-        request, repeatable = self._request(method, path, **parts), parts.get("repeatable", False)
+        request = self._request(method, path, **parts)
         attempt = 1
         while True:
             try:
                 return self._send_once(request)
             except MemsvcError as failure:
-                wait = self._retries.wait_after(attempt, failure) if _passing(failure, repeatable) else None
+                wait = self._retries.wait_after(attempt, failure) if _passing(failure) else None
                 if wait is None:
                     raise
             time.sleep(wait)
@@ -134,6 +134,8 @@ class Connection:
 
     def _request(self, method: str, path: str, **parts: Unpack[RequestParts]) -> httpx.Request:
         headers, content = dict(parts.get("headers", {})), parts.get("content")
+        if method != "GET":
+            headers["Idempotency-Key"] = str(uuid4())
         if "body" in parts:
             content = json_bytes(parts["body"])
             headers["Content-Type"] = "application/json"
@@ -184,15 +186,13 @@ def segment(text: str) -> str:
     return text.replace(".", "%2E") if text in {".", ".."} else quote(text, safe="")
 
 
-def _passing(failure: MemsvcError, repeatable: bool) -> bool:
-    """Whether sending again may help and can't do anything twice."""
+def _passing(failure: MemsvcError) -> bool:
+    """Whether sending again may help."""
     match failure:
-        case Busy() | Unavailable() | RateLimited() | ConnectionFailed(sent=False):
+        case Busy() | Unavailable() | RateLimited() | InFlight() | ConnectionFailed():
             return True
         case ServerFailed(status=status):
-            return repeatable and status in _GATEWAY
-        case ConnectionFailed():
-            return repeatable
+            return status in _GATEWAY
     return False
 
 

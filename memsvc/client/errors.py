@@ -99,6 +99,13 @@ class AlreadySuperseded(Conflict):
         return _text(self.members.get("successor"))
 
 
+class InFlight(Conflict):
+    """An earlier try of the same call has not ended yet; `retry_after` is in seconds."""
+
+    default_code = "idempotency_in_flight"
+    retry_after: float | None = None
+
+
 class EditRefused(Conflict):
     """The text to replace is not there, or is there more often than once; nothing was changed."""
 
@@ -172,6 +179,7 @@ _BY_CODE: Final[dict[str, type[MemsvcError]]] = {
     "already_superseded": AlreadySuperseded,
     "busy": Busy,
     "empty_old_string": EditRefused,
+    "idempotency_in_flight": InFlight,
     "not_text": EditRefused,
     "offset_beyond_end": OffsetBeyondEnd,
     "string_not_found": EditRefused,
@@ -210,7 +218,7 @@ def error_for(
         problems=_field_problems(problem.get("errors")),
         members=MappingProxyType(dict(problem)),
     )
-    if isinstance(error, RateLimited | Unavailable):
+    if isinstance(error, RateLimited | Unavailable | InFlight):
         error.retry_after = retry_after
     return error
 

@@ -65,8 +65,8 @@ class MemsvcClient:
     """One tree of a memsvc server, by API key.
 
     Every method answers with a frozen value of `memsvc.client.records` and raises a `MemsvcError`
-    (`memsvc.client.errors`) when it was not done. Calls that failed for a passing reason are repeated where nothing
-    can be done twice. One client may be used from many threads; it keeps its connections open until `close()`.
+    (`memsvc.client.errors`) when it was not done. Calls that failed for a passing reason are repeated, and done
+    once all the same. One client may be used from many threads; it keeps its connections open until `close()`.
 
     `revision` in a read gives the tree as of that revision; `if_match` in a change is the etag that a read gave and
     makes the change fail with PreconditionFailed when somebody else was faster.
@@ -105,13 +105,11 @@ class MemsvcClient:
 
     def me(self) -> Me:
         """Whose key this is, and what it may do."""
-        return self._ask("GET", "/me", parsing.me, repeatable=True)
+        return self._ask("GET", "/me", parsing.me)
 
     def list_trees(self) -> list[TreeInfo]:
         """The tenant's trees that this key opens."""
-        found = self._ask(
-            "GET", "/trees", lambda data: parsing.page(data, parsing.tree_info), repeatable=True
-        )
+        found = self._ask("GET", "/trees", lambda data: parsing.page(data, parsing.tree_info))
         return list(found.items)
 
     def create_tree(self, name: str) -> TreeInfo:
@@ -151,21 +149,20 @@ class MemsvcClient:
             "GET",
             self._file(path),
             query={"offset": offset, "limit": limit, "revision": revision},
-            repeatable=True,
         )
         return _parsed(response, lambda data: parsing.window(data, _etag(response)))
 
     def read_bytes(self, path: str, *, revision: int | None = None) -> FileBytes:
         """A whole file, byte for byte."""
         response = self._connection.send(
-            "GET", self._file(path), query={"revision": revision}, headers={"Accept": _RAW}, repeatable=True
+            "GET", self._file(path), query={"revision": revision}, headers={"Accept": _RAW}
         )
         return FileBytes(_canonical(path), response.content, _etag(response))
 
     def read_bytes_if_changed(self, path: str, etag: str) -> FileBytes | None:
         """A whole file, or None while it is still the one that `etag` came with."""
         headers = {"Accept": _RAW, "If-None-Match": f'"{etag}"'}
-        response = self._connection.send("GET", self._file(path), headers=headers, repeatable=True)
+        response = self._connection.send("GET", self._file(path), headers=headers)
         if response.status_code == httpx.codes.NOT_MODIFIED:
             return None
         return FileBytes(_canonical(path), response.content, _etag(response))
@@ -191,18 +188,12 @@ class MemsvcClient:
         """Create or replace a file. With `create_only`, PreconditionFailed when it is there already."""
         data = _utf8(content) if isinstance(content, str) else bytes(content)
         headers = _preconditions(if_match, create_only=create_only)
-        # With a precondition, a second try would meet the state that the first one made.
-        repeatable = not headers
         if message:
             body = {"content": _base64(data), "encoding": "base64", "message": message}
-            response = self._connection.send(
-                "PUT", self._file(path), body=body, headers=headers, repeatable=repeatable
-            )
+            response = self._connection.send("PUT", self._file(path), body=body, headers=headers)
         else:
             headers["Content-Type"] = _RAW
-            response = self._connection.send(
-                "PUT", self._file(path), content=data, headers=headers, repeatable=repeatable
-            )
+            response = self._connection.send("PUT", self._file(path), content=data, headers=headers)
         return _parsed(response, lambda data: parsing.written(data, _etag(response)))
 
     def edit_file(
@@ -267,7 +258,6 @@ class MemsvcClient:
             f"{self._at}/files:upload",
             lambda data: [parsing.uploaded(item) for item in parsing.objects(data, "items")],
             body={"files": items},
-            repeatable=True,
         )
         return _one_for_each(answer, items)
 
@@ -322,14 +312,13 @@ class MemsvcClient:
             f"{self._at}/entries",
             lambda data: parsing.page(data, parsing.entry_read),
             query=query,
-            repeatable=True,
         )
 
     def get_entry(self, entry_id: str) -> EntryRead:
         """One entry by its id; NotFound when there is none."""
         if not entry_id:
             raise InvalidRequest("An entry id is needed.")
-        return self._ask("GET", self._entry(entry_id), parsing.entry_read, repeatable=True)
+        return self._ask("GET", self._entry(entry_id), parsing.entry_read)
 
     def add_entry(
         self,
@@ -441,13 +430,12 @@ class MemsvcClient:
             f"{self._at}/episodes",
             lambda data: [parsing.entry_read(item) for item in parsing.objects(data, "items")],
             query={"since": _utc(since), "limit": limit},
-            repeatable=True,
         )
 
     def read_index(self, kind: MemoryKind | None = None, *, revision: int | None = None) -> IndexView:
         """The router index of a kind, or the root one."""
         query = {"kind": kind, "revision": revision}
-        return self._ask("GET", f"{self._at}/index", parsing.index_view, query=query, repeatable=True)
+        return self._ask("GET", f"{self._at}/index", parsing.index_view, query=query)
 
     # The whole tree
 
@@ -472,7 +460,6 @@ class MemsvcClient:
             query={"dry_run": dry_run or None},
             content=archive,
             headers={"Content-Type": "application/zip"},
-            repeatable=dry_run,
             patience=_IMPORT_SECONDS,
         )
 
@@ -499,7 +486,6 @@ class MemsvcClient:
             f"{self._at}/files",
             lambda data: parsing.page(data, parsing.listed),
             query=query,
-            repeatable=True,
         )
 
     def _patch(self, path: str, body: Mapping[str, object], *, if_match: str | None, message: str) -> Edited:
@@ -517,9 +503,7 @@ class MemsvcClient:
         revision: int | None = None,
     ) -> Answer:
         """A POST that only reads."""
-        return self._ask(
-            "POST", f"{self._at}/{name}", parse, body=_given({**body, "revision": revision}), repeatable=True
-        )
+        return self._ask("POST", f"{self._at}/{name}", parse, body=_given({**body, "revision": revision}))
 
     def _ask[Answer](
         self, method: str, path: str, parse: Callable[[parsing.Json], Answer], **request: Unpack[RequestParts]

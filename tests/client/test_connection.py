@@ -11,7 +11,6 @@ from memsvc.client import MemsvcClient, RetryPolicy
 from memsvc.client.errors import (
     AlreadySuperseded,
     Busy,
-    ConnectionFailed,
     InvalidRequest,
     MemsvcError,
     NotFound,
@@ -115,27 +114,25 @@ def test_what_did_nothing_is_tried_again(call: Callable[[MemsvcClient], object],
     ],
     ids=str,
 )
-def test_what_may_have_been_done_is_repeated_only_where_twice_is_as_good_as_once(ambiguous: Answer) -> None:
+def test_what_may_have_been_done_is_repeated_under_the_same_key(ambiguous: Answer) -> None:
     reader, read_script = client_of(ambiguous, ok(LISTING))
-    writer, write_script = client_of(ambiguous, ok(ENTRY))
+    writer, write_script = client_of(ambiguous, ok(ENTRY), ok(ENTRY))
 
     read(reader)
-    with pytest.raises((ConnectionFailed, ServerFailed)):
-        add(writer)
+    add(writer)
+    add(writer)
 
-    assert (len(read_script.requests), len(write_script.requests)) == (2, 1)
+    assert not any("Idempotency-Key" in request.headers for request in read_script.requests)
+    first, again, other = [request.headers["Idempotency-Key"] for request in write_script.requests]
+    assert first == again != other
 
 
-def test_a_plain_write_is_repeated_and_one_with_a_precondition_is_not() -> None:
-    written = {"path": "/a.md", "revision": 1, "created": True, "changed": True, "size": 1}
-    plain, plain_script = client_of(httpx.ReadTimeout("slow"), ok(written))
-    careful, careful_script = client_of(httpx.ReadTimeout("slow"), ok(written))
+def test_a_first_try_that_has_not_ended_is_waited_for() -> None:
+    client, script = client_of(failure(409, "idempotency_in_flight", {"Retry-After": "0"}), ok(ENTRY))
 
-    plain.write_file("/a.md", "x")
-    with pytest.raises(ConnectionFailed):
-        careful.write_file("/a.md", "x", create_only=True)
+    add(client)
 
-    assert (len(plain_script.requests), len(careful_script.requests)) == (2, 1)
+    assert len(script.requests) == 2
 
 
 def test_an_end_comes_to_every_series_of_tries() -> None:
@@ -247,7 +244,7 @@ def test_a_key_that_is_none_is_refused_without_showing_it(key: str) -> None:
 
 
 def test_the_key_is_in_no_text() -> None:
-    client, _ = client_of(httpx.ReadError("reset"), failure(401, "unauthenticated"))
+    client, _ = client_of(*[httpx.ReadError("reset")] * AT_ONCE.attempts, failure(401, "unauthenticated"))
     texts = [repr(client)]
 
     for _ in range(2):

@@ -2,11 +2,13 @@
 
 import io
 import zipfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 
+import httpx
 import pytest
 
-from memsvc.client import MemsvcClient
+from memsvc.client import MemsvcClient, RetryPolicy
 from memsvc.client.errors import (
     AlreadySuperseded,
     Conflict,
@@ -23,6 +25,7 @@ from memsvc.format.scaffold import SCAFFOLD
 from tenants.models import Tenant
 from tenants.scopes import Scope
 from tests.client.conftest import Connect
+from tests.people import make_key
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -342,3 +345,41 @@ def test_a_server_that_is_not_there_can_not_be_reached() -> None:
         client.me()
 
     assert caught.value.sent is False
+
+
+class LosesTheFirstAnswer(httpx.HTTPTransport):
+    """The request arrives, its answer does not; the next one does."""
+
+    lost = False
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        response = super().handle_request(request)
+        if self.lost:
+            return response
+        self.lost = True
+        response.read()
+        response.close()
+        raise httpx.ReadError("reset")
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda client: add(client),
+        lambda client: client.append_file("/a.md", "more"),
+        lambda client: client.write_file("/b.md", "new", create_only=True),
+        lambda client: client.delete("/a.md"),
+    ],
+)
+def test_a_write_whose_answer_was_lost_is_done_once(
+    live_url: str, alice: Tenant, write: Callable[[MemsvcClient], object]
+) -> None:
+    key = make_key(alice)[1]
+    with MemsvcClient(live_url, key) as sure:
+        before = sure.write_file("/a.md", "text").revision
+        transport = LosesTheFirstAnswer()
+        with MemsvcClient(live_url, key, transport=transport, retries=RetryPolicy(first_wait=0)) as unlucky:
+            write(unlucky)
+
+        assert transport.lost
+        assert [tree.revision for tree in sure.list_trees()] == [before + 1]
