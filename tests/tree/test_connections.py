@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 from django.db import IntegrityError, connection, transaction
 
+from memsvc.format import FormatError
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound, TreeError, Unavailable
@@ -22,7 +23,7 @@ THREADS = 30
 
 def in_threads(act: Callable[[], object]) -> None:
     def bearing_refusals(_: int) -> None:
-        with suppress(TreeError, ZeroDivisionError):
+        with suppress(TreeError, FormatError, ZeroDivisionError):
             act()
 
     with ThreadPoolExecutor(THREADS) as threads:

@@ -45,6 +45,7 @@ CAUSES: dict[str, Callable[[Access], object]] = {
     "folder_not_empty": lambda access: services.delete(access, "/folder", recursive=False),
     "read_only": lambda access: services.delete(access.read_only(), "/a.md"),
     "forbidden": lambda access: services.delete(access_to(access.tree.tenant, prefix="/memory"), "/a.md"),
+    "undo_conflict": lambda access: services.undo(access, revision=1),
     "batch_failed": lambda access: services.batch(access, [DeletePath("/missing.md")]),
 }
 
@@ -62,11 +63,12 @@ def filled(memory: Access) -> Access:
         memory,
         [
             ("/a.md", b"some text here\n"),
-            ("/a.bin", b"\xff"),
+            ("/a.bin", b"\xfe"),
             ("/folder/b.md", entry_text("mem_old", more="superseded_by: mem_new\n").encode()),
             ("/folder/c.md", entry_text("mem_new").encode()),
         ],
     )
+    services.write_file(memory, "/a.bin", b"\xff")
     return memory
 
 
@@ -107,9 +109,9 @@ def test_errors_carry_what_a_program_needs(filled: Access) -> None:
     facts: dict[str, dict[str, object]] = {
         "file_not_found": {"path": "/missing.md"},
         "entry_not_found": {"entry_id": "mem_missing"},
-        "revision_not_found": {"number": 99, "newest": 1},
+        "revision_not_found": {"number": 99, "newest": 2},
         "already_superseded": {"entry_id": "mem_old", "successor": "mem_new"},
-        "precondition_failed": {"revision": 1, "etag": reads.read_file(filled, "/a.md").etag},
+        "precondition_failed": {"revision": 2, "etag": reads.read_file(filled, "/a.md").etag},
         "string_not_unique": {"occurrences": 4},
         "offset_beyond_end": {"offset": 99, "total_lines": 1},
         "batch_failed": {"index": 0},

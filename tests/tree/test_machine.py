@@ -86,7 +86,7 @@ class Tree(RuleBasedStateMachine):
         super().__init__()
         self.access = access_to(make_tenant())
         self.model = Model()
-        self.index_behind = False
+        self.index_behind = self.has_expired = False
         self.past: dict[int, tuple[dict[str, bytes], list[Listed]]] = {}
         self.past[0] = self.seen()
 
@@ -195,6 +195,29 @@ class Tree(RuleBasedStateMachine):
         self.expecting(lambda: services.import_files(self.access, files), imported, check=False)
         self.check(literal=revision(self.access) > before)
 
+    @rule(back=st.integers(1, 6))
+    def restore(self, back: int) -> None:
+        number = sorted(self.past)[-1 - back % len(self.past)]
+        services.restore(self.access, number)
+        self.is_again(number)
+
+    @precondition(lambda self: max(self.past) > 0 and not self.has_expired)
+    @rule()
+    def undo_the_newest(self) -> None:
+        newest = max(self.past)
+        services.undo(self.access, revision=newest)
+        self.is_again(newest - 1)
+
+    def is_again(self, number: int) -> None:
+        """Everything is what it was, but that each index has a row for every file."""
+        then = self.past[number][0]
+        for path in self.model.files.keys() - then.keys():
+            self.model.delete(path, recursive=False)
+        for path, data in then.items():
+            if data != self.model.files.get(path):
+                self.model.write(path, data)
+        self.check(rows_too=False)
+
     @rule(new=drafts, days=st.integers(1, 2))
     def add_what_expires(self, new: EntryDraft, days: int) -> None:
         self.act(AddEntry(replace(new, expires_at=in_days(days - 0.5))))
@@ -206,6 +229,7 @@ class Tree(RuleBasedStateMachine):
         for entry_id in expiring.values_list("entry_id", flat=True):
             self.model.retire(entry_id)
         days_pass(self.access)
+        self.has_expired = True
         # What is hidden now is hidden in every earlier revision too.
         self.past = {number: self.seen(number) for number in self.past}
         for path, data in contents(self.access).items():
