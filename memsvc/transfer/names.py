@@ -30,6 +30,10 @@ _LITTER_FILES: Final = frozenset({".DS_Store"})
 
 DRIVE: Final = re.compile(r"[A-Za-z]:")
 _DEVICE: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)", re.IGNORECASE)
+# What git takes for its own: its folder, also in the short form that Windows gives it, and files that it acts upon.
+_GIT_RESERVED: Final = re.compile(r"\.git|git~\d", re.IGNORECASE)
+# A folder of its own, so that no replacement can meet a file or a folder of the tree.
+_GIT_RENAMED: Final = "renamed~"
 _PLAIN: Final = re.compile(r"[^A-Za-z0-9._ -]")
 
 
@@ -48,6 +52,14 @@ class ArchiveNames:
         self._taken.add(_folded(name))
         self._taken.update(_folded(folder[1:]) for folder in ancestors_of(f"/{name}"))
         return name
+
+
+def git_name(path: str) -> str:
+    """The name of a path in a git repository: its own, unless git would not check it out or a system misread it."""
+    segments = path[1:].split("/")
+    if _is_safe(path) and segments[0] != _GIT_RENAMED and not any(map(_GIT_RESERVED.match, segments)):
+        return path[1:]
+    return f"{_GIT_RENAMED}/{_replacement(path).rpartition('/')[2]}"
 
 
 def stands_for(name: str, path: str) -> bool:

@@ -15,6 +15,7 @@ from memsvc.tree.reads.history import (
     list_revisions,
     revision_at,
 )
+from memsvc.tree.reads.replay import Step, replay
 from memsvc.tree.reads.matches import glob, grep
 from memsvc.tree.reads.snapshots import Snapshot, snapshot
 
@@ -22,6 +23,7 @@ __all__ = [
     "EntryFilter",
     "RevisionFilter",
     "Snapshot",
+    "Step",
     "blame",
     "diff",
     "entry_history",
@@ -37,6 +39,7 @@ __all__ = [
     "read_index",
     "read_lines",
     "recent_episodes",
+    "replay",
     "revision_at",
     "search_entries",
     "snapshot",
