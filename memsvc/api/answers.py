@@ -2,25 +2,34 @@
 
 from base64 import b64encode
 from collections.abc import Iterable
+from dataclasses import asdict
 
-from memsvc.format import IndexRow
+from memsvc.format import IndexRow, MemoryEntry
 from memsvc.tree.models import Tree
 from memsvc.tree.results import (
+    Blame,
     Deleted,
     Edited,
     EntryRead,
     EntryRetired,
+    EntryVersion,
     EntryWritten,
     FileContent,
+    FileDiff,
     IndexView,
     Listed,
     Match,
     Moved,
     OperationResult,
     Page,
+    Restored,
+    RevisionDetail,
+    RevisionRead,
+    Undone,
     Uploaded,
     Written,
 )
+from memsvc.tree.trees import TreeSize
 from tenants.authentication import Caller
 
 type Json = dict[str, object]
@@ -43,7 +52,17 @@ def me(caller: Caller, limits: Json) -> Json:
 
 
 def tree(found: Tree) -> Json:
-    return {"name": found.name, "revision": found.revision, "created_at": found.created_at}
+    return {
+        "name": found.name,
+        "description": found.description,
+        "revision": found.revision,
+        "created_at": found.created_at,
+        "archived_at": found.archived_at,
+    }
+
+
+def tree_detail(found: Tree, size: TreeSize) -> Json:
+    return tree(found) | {"files": size.files, "entries": size.entries, "bytes": size.bytes}
 
 
 def listed(found: Listed) -> Json:
@@ -120,10 +139,16 @@ def downloaded(path: str, found: FileContent | None, error: str | None) -> Json:
 
 
 def entry(found: EntryRead | EntryWritten) -> Json:
-    memory = found.entry
+    return memory_entry(found.entry) | {
+        "path": found.path,
+        "expires_at": found.expires_at,
+        "revision": found.revision,
+    }
+
+
+def memory_entry(memory: MemoryEntry) -> Json:
     return {
         "id": memory.entry_id,
-        "path": found.path,
         "category": memory.category,
         "kind": memory.kind,
         "created": memory.created,
@@ -135,8 +160,6 @@ def entry(found: EntryRead | EntryWritten) -> Json:
         "supersedes": memory.supersedes,
         "superseded_by": memory.superseded_by,
         "is_active": memory.is_active,
-        "expires_at": found.expires_at,
-        "revision": found.revision,
     }
 
 
@@ -159,6 +182,56 @@ def index(view: IndexView) -> Json:
 
 def index_row(row: IndexRow) -> Json:
     return {"path": row.path, "description": row.description, "tags": list(row.tags), "updated": row.updated}
+
+
+def revision(found: RevisionRead) -> Json:
+    return {
+        "number": found.number,
+        "at": found.at,
+        "actor": {"kind": found.actor_kind, "id": found.actor_id, "name": found.actor_name},
+        "action": found.action,
+        "message": found.message,
+    }
+
+
+def revision_detail(found: RevisionDetail) -> Json:
+    return revision(found.revision) | {
+        "files": [
+            {"path": change.path, "action": change.action, "source": change.source} for change in found.files
+        ],
+        "entries": [
+            {"id": change.entry_id, "path": change.path, "action": change.action} for change in found.entries
+        ],
+    }
+
+
+def file_diff(found: FileDiff) -> Json:
+    return asdict(found)
+
+
+def blame(found: Blame) -> Json:
+    return {
+        "path": found.path,
+        "lines": [asdict(line) for line in found.lines],
+        "revisions": {str(number): revision(made) for number, made in found.revisions.items()},
+    }
+
+
+def entry_version(found: EntryVersion) -> Json:
+    return {
+        "revision": revision(found.revision),
+        "action": found.action,
+        "path": found.path,
+        "entry": memory_entry(found.entry),
+    }
+
+
+def restored(result: Restored) -> Json:
+    return asdict(result)
+
+
+def undone(result: Undone) -> Json:
+    return asdict(result)
 
 
 def operation(result: OperationResult) -> Json:

@@ -6,6 +6,7 @@ from rest_framework.response import Response
 
 from memsvc.api import answers
 from memsvc.api.files import not_modified
+from memsvc.api.moments import revision_of
 from memsvc.api.preconditions import is_known, precondition_of
 from memsvc.api.serializers import (
     EntriesQuery,
@@ -43,7 +44,11 @@ class EntriesView(TreeView):
             active=ACTIVE[params["status"]],
         )
         page = reads.list_entries(
-            self.access, wanted, cursor=params["cursor"], limit=params["limit"], revision=params["revision"]
+            self.access,
+            wanted,
+            cursor=params["cursor"],
+            limit=params["limit"],
+            revision=revision_of(self.access, params),
         )
         return Response(answers.items(map(answers.entry, page.items), next=page.next))
 
@@ -58,7 +63,7 @@ class EntryView(TreeView):
     queries = {"GET": RevisionQuery}
 
     def get(self, request: Request, tree: str, entry_id: str) -> HttpResponse:
-        found = reads.get_entry(self.access, entry_id, revision=self.params["revision"])
+        found = reads.get_entry(self.access, entry_id, revision=revision_of(self.access, self.params))
         if is_known(request, found.etag):
             return not_modified(found.etag)
         return with_etag(answers.entry(found), found.etag)
@@ -96,7 +101,8 @@ class IndexView(TreeView):
     queries = {"GET": IndexQuery}
 
     def get(self, request: Request, tree: str) -> Response:
-        view = reads.read_index(self.access, self.params["kind"], revision=self.params["revision"])
+        revision = revision_of(self.access, self.params)
+        view = reads.read_index(self.access, self.params["kind"], revision=revision)
         return Response(answers.index(view))
 
 

@@ -5,6 +5,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memsvc.api import answers
+from memsvc.api.moments import revision_of
 from memsvc.api.parsers import RawParser, StrictJSONParser
 from memsvc.api.preconditions import is_known, precondition_of, quoted
 from memsvc.api.serializers import (
@@ -52,15 +53,16 @@ class FilesView(TreeView):
 
     def get(self, request: Request, tree: str) -> Response:
         params = self.params
+        revision = revision_of(self.access, params)
         if params["depth"] is not None:
-            found = reads.list_folder(self.access, params["prefix"], revision=params["revision"])
+            found = reads.list_folder(self.access, params["prefix"], revision=revision)
             return Response(answers.items(map(answers.listed, found), next=None))
         page = reads.list_files(
             self.access,
             params["prefix"],
             after=params["cursor"],
             limit=params["limit"],
-            revision=params["revision"],
+            revision=revision,
         )
         return Response(answers.items(map(answers.listed, page.items), next=page.next))
 
@@ -81,7 +83,8 @@ class FileView(TreeView):
         return self._window(request, spelt_path("/" + path))
 
     def _window(self, request: Request, path: str) -> HttpResponse:
-        offset, limit, revision = self.params["offset"], self.params["limit"], self.params["revision"]
+        offset, limit = self.params["offset"], self.params["limit"]
+        revision = revision_of(self.access, self.params)
         try:
             page = reads.read_lines(self.access, path, offset=offset, limit=limit, revision=revision)
         except FileNotFound:
@@ -93,7 +96,7 @@ class FileView(TreeView):
         return with_etag(answers.window(page), page.etag)
 
     def _raw(self, request: Request, path: str) -> HttpResponse:
-        found = reads.read_file(self.access, path, revision=self.params["revision"])
+        found = reads.read_file(self.access, path, revision=revision_of(self.access, self.params))
         if is_known(request, found.etag):
             return not_modified(found.etag)
         media_type = request.accepted_renderer.media_type
@@ -164,7 +167,7 @@ class GrepView(TreeView):
             folder=data["path"],
             glob=data["glob"],
             max_count=data["max_count"],
-            revision=data["revision"],
+            revision=revision_of(self.access, data),
         )
         return Response(answers.items(map(answers.match, found.items), truncated=found.truncated))
 
@@ -174,7 +177,8 @@ class GlobView(TreeView):
 
     def post(self, request: Request, tree: str) -> Response:
         data = self.body(GlobInput)
-        found = reads.glob(self.access, data["pattern"], folder=data["path"], revision=data["revision"])
+        revision = revision_of(self.access, data)
+        found = reads.glob(self.access, data["pattern"], folder=data["path"], revision=revision)
         return Response(answers.items(map(answers.listed, found), next=None, truncated=False))
 
 

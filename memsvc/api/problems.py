@@ -5,6 +5,7 @@ server or a key.
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
@@ -146,6 +147,8 @@ def _tree_problem(error: errors.TreeError) -> HttpResponse | None:
     if status is None:
         return None
     members = {name: getattr(error, name) for name in MEMBERS if hasattr(error, name)}
+    if isinstance(error, errors.UndoRefused):
+        members["conflicts"] = [asdict(conflict) for conflict in error.conflicts]
     return problem(status, error.code, str(error), members=members, headers=_retry_after(status))
 
 

@@ -2,6 +2,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memsvc.api import answers
+from memsvc.api.moments import revision_of
 from memsvc.api.serializers import SearchInput
 from memsvc.api.views import TreeView
 from memsvc.tree import reads
@@ -31,5 +32,6 @@ class SearchView(TreeView):
             mode=data["mode"].value,
             cursor=data["cursor"],
             limit=data["limit"],
+            revision=revision_of(self.access, data),
         )
         return Response(answers.items(map(answers.entry, page.items), next=page.next))

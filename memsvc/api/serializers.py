@@ -24,7 +24,8 @@ from memsvc.api.fields import (
     TagsField,
     TextField,
 )
-from memsvc.format import Confidence, MemoryCategory, MemoryKind, checked_text
+from memsvc.format import Confidence, MemoryCategory, MemoryKind
+from memsvc.tree.trees import MAX_DESCRIPTION_BYTES
 
 MAX_MESSAGE_BYTES = 1000
 MAX_PATTERN_BYTES = 4096
@@ -99,25 +100,35 @@ def content_field(**options: Any) -> TextField:
     return TextField(max_bytes=settings.MAX_BODY_BYTES, nul_allowed=True, **options)
 
 
-class RevisionQuery(Query):
+class AsOf(Input):
+    """Which moment to read: a revision, or what was the newest one at an instant; now when neither is given."""
+
     revision = revision_field()
+    at = InstantField(default=None)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["revision"] is not None and attrs["at"] is not None:
+            raise serializers.ValidationError({"at": ["Give either revision or at."]}, code="conflict")
+        return attrs
+
+
+class RevisionQuery(AsOf, Query):
+    pass
 
 
 # Files
 
 
-class FilesQuery(Query):
+class FilesQuery(RevisionQuery):
     prefix = FolderField(default="/")
     depth = NumberField(minimum=1, maximum=1, default=None)
     limit = LimitField(default=1000, maximum=1000)
     cursor = TextField(default=None)
-    revision = revision_field()
 
 
-class FileQuery(Query):
+class FileQuery(RevisionQuery):
     offset = NumberField(default=0)
     limit = NumberField(default=2000)
-    revision = revision_field()
 
 
 class DeleteQuery(Query):
@@ -162,18 +173,16 @@ class PatchInput(Input):
         )
 
 
-class GrepInput(Input):
+class GrepInput(AsOf):
     pattern = TextField(max_bytes=MAX_PATTERN_BYTES, nul_allowed=True)
     path = FolderField(default="/")
     glob = TextField(max_bytes=MAX_PATTERN_BYTES, nul_allowed=True, default=None)
     max_count = NumberField(minimum=1, default=None)
-    revision = revision_field()
 
 
-class GlobInput(Input):
+class GlobInput(AsOf):
     pattern = TextField(max_bytes=MAX_PATTERN_BYTES, nul_allowed=True)
     path = FolderField(default="/")
-    revision = revision_field()
 
 
 class MoveInput(Input):
@@ -208,7 +217,7 @@ class DownloadInput(Input):
 # Entries
 
 
-class EntriesQuery(Query):
+class EntriesQuery(RevisionQuery):
     kind = EnumField(MemoryKind, default=None)
     category = EnumField(MemoryCategory, default=None)
     tag = TagsField(default=())
@@ -220,10 +229,9 @@ class EntriesQuery(Query):
     path_prefix = FolderField(default=None)
     limit = LimitField(default=100, maximum=1000)
     cursor = TextField(default=None)
-    revision = revision_field()
 
 
-class SearchInput(Input):
+class SearchInput(AsOf):
     query = TextField(max_bytes=MAX_PATTERN_BYTES, default="")
     mode = EnumField(SearchMode, default=SearchMode.WORDS)
     kind = EnumField(MemoryKind, default=None)
@@ -276,22 +284,97 @@ class EpisodesQuery(Query):
     limit = LimitField(default=100, maximum=1000)
 
 
-class IndexQuery(Query):
+class IndexQuery(RevisionQuery):
     kind = EnumField(MemoryKind, default=None)
-    revision = revision_field()
+
+
+# History
+
+
+class RevisionsQuery(Query):
+    actor = TextField(default=None)
+    path = FolderField(default="/")
+    since = InstantField(default=None)
+    until = InstantField(default=None)
+    limit = LimitField(default=100, maximum=1000)
+    cursor = TextField(default=None)
+
+
+class DiffQuery(Query):
+    against = revision_field()
+    path = FolderField(default="/")
+
+
+class BlameQuery(RevisionQuery):
+    path = PathField()
+
+
+class RestoreInput(Input):
+    """What to bring back: a file or folder, or an entry; all that the key sees when neither is given."""
+
+    path = FolderField(default=None)
+    entry = TextField(default=None)
+    message = message_field()
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["path"] is not None and attrs["entry"] is not None:
+            raise serializers.ValidationError({"entry": ["Give either path or entry."]}, code="conflict")
+        return attrs
+
+
+class UndoInput(Input):
+    """Whose changes to take back: those of one revision, or an actor's from the revision `since` on."""
+
+    revision = NumberField(minimum=1, default=None)
+    actor = TextField(default=None)
+    since = NumberField(minimum=1, default=None)
+    dry_run = FlagField(default=False)
+    skip_conflicts = FlagField(default=False)
+    message = message_field()
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if (attrs["revision"] is None) == (attrs["actor"] is None):
+            raise serializers.ValidationError({"": ["Give either revision or actor."]}, code="required")
+        if attrs["revision"] is not None and attrs["since"] is not None:
+            raise serializers.ValidationError({"since": ["This goes with actor only."]}, code="conflict")
+        return attrs
 
 
 # Trees and all of them
 
 
-class TreeInput(Input):
+def tree_description_field(**options: Any) -> TextField:
+    return TextField(max_bytes=MAX_DESCRIPTION_BYTES, **options)
+
+
+class TreeName(Input):
     name = TextField(max_bytes=255)
 
     def validate_name(self, name: str) -> str:
-        checked_text(name, field="name", max_bytes=255)
         if not name.strip() or "/" in name:
             raise serializers.ValidationError("A tree needs a name, and one without '/'.", code="invalid")
         return name
+
+
+class TreeInput(TreeName):
+    description = tree_description_field(default="")
+
+
+class TreesQuery(Query):
+    limit = LimitField(default=100, maximum=1000)
+    cursor = TextField(default=None)
+
+
+class TreePatch(Input):
+    description = tree_description_field()
+
+
+class CloneInput(TreeName):
+    revision = revision_field()
+
+
+class DeleteTreeQuery(Query):
+    confirm = TextField()
 
 
 class ImportQuery(Query):

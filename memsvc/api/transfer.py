@@ -10,6 +10,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from memsvc.api.moments import revision_of
 from memsvc.api.parsers import copy_body
 from memsvc.api.problems import InvalidRequest
 from memsvc.api.serializers import ImportQuery, RevisionQuery
@@ -39,7 +40,7 @@ class ExportView(TreeView):
     content_negotiation_class = OneKind
 
     def get(self, request: Request, tree: str) -> StreamingHttpResponse:
-        pieces = export_zip(self.access, self.params["revision"])
+        pieces = export_zip(self.access, revision_of(self.access, self.params))
         return StreamingHttpResponse(
             pieces,
             content_type=ZIP_MEDIA_TYPE,

@@ -1,14 +1,24 @@
 """The routes of the API. A path below `files/` is the absolute path of a file without its first slash."""
 
 from django.urls import path, register_converter
+from django.urls.converters import IntConverter
 
 from memsvc.api.batch import BatchView
 from memsvc.api.entries import EntriesView, EntryView, EpisodesView, IndexView, SupersedeView
 from memsvc.api.files import DownloadView, FilesView, FileView, GlobView, GrepView, MoveView, UploadView
+from memsvc.api.history import (
+    BlameView,
+    DiffView,
+    EntryHistoryView,
+    RestoreView,
+    RevisionsView,
+    RevisionView,
+    UndoView,
+)
 from memsvc.api.me import MeView
 from memsvc.api.search import SearchView
 from memsvc.api.transfer import ExportView, ImportsView
-from memsvc.api.trees import ScaffoldView, TreeDetailView, TreesView
+from memsvc.api.trees import ArchiveView, CloneView, ScaffoldView, TreeDetailView, TreesView
 
 
 class AnyText:
@@ -23,12 +33,22 @@ class AnyText:
         return value
 
 
+class Number(IntConverter):
+    """A number that a bigint can hold."""
+
+    regex = "[0-9]{1,18}"
+
+
 register_converter(AnyText, "anytext")
+register_converter(Number, "number")
 
 urlpatterns = [
     path("v1/me", MeView.as_view()),
     path("v1/trees", TreesView.as_view()),
     path("v1/trees/<str:tree>:scaffold", ScaffoldView.as_view()),
+    path("v1/trees/<str:tree>:clone", CloneView.as_view()),
+    path("v1/trees/<str:tree>:archive", ArchiveView.as_view()),
+    path("v1/trees/<str:tree>:undo", UndoView.as_view()),
     path("v1/trees/<str:tree>", TreeDetailView.as_view()),
     path("v1/trees/<str:tree>/files", FilesView.as_view()),
     path("v1/trees/<str:tree>/files/<anytext:path>", FileView.as_view()),
@@ -40,6 +60,12 @@ urlpatterns = [
     path("v1/trees/<str:tree>/entries", EntriesView.as_view()),
     path("v1/trees/<str:tree>/entries/<str:entry_id>:supersede", SupersedeView.as_view()),
     path("v1/trees/<str:tree>/entries/<str:entry_id>", EntryView.as_view()),
+    path("v1/trees/<str:tree>/entries/<str:entry_id>/history", EntryHistoryView.as_view()),
+    path("v1/trees/<str:tree>/revisions", RevisionsView.as_view()),
+    path("v1/trees/<str:tree>/revisions/<number:number>", RevisionView.as_view()),
+    path("v1/trees/<str:tree>/revisions/<number:number>/diff", DiffView.as_view()),
+    path("v1/trees/<str:tree>/revisions/<number:number>:restore", RestoreView.as_view()),
+    path("v1/trees/<str:tree>/blame", BlameView.as_view()),
     path("v1/trees/<str:tree>/search", SearchView.as_view()),
     path("v1/trees/<str:tree>/episodes", EpisodesView.as_view()),
     path("v1/trees/<str:tree>/index", IndexView.as_view()),

@@ -367,7 +367,8 @@ def close_files(change: Change, files: Sequence[File]) -> None:
 
 
 def rename(change: Change, file: File, path: str) -> None:
-    """Let a file stand at another path from this revision on; its blocks stay as they are."""
+    """Let a file stand at another path from this revision on; its blocks stay unless the name says to cut anew."""
+    before = file.path
     File.objects.create(
         tenant_id=file.tenant_id,
         tree_id=file.tree_id,
@@ -386,9 +387,16 @@ def rename(change: Change, file: File, path: str) -> None:
     file.path, file.parent, file.added_in = path, format.parent_of(path), change.number
     file.save(update_fields=["path", "parent", "added_in"])
     save(change, file)
+    if _cut_as(before) != _cut_as(path):
+        _cut_again(change, file)
 
 
-def cut_again(change: Change, file: File) -> None:
+def _cut_as(path: str) -> tuple[bool, bool]:
+    """What counts as an entry or as a row depends on the name."""
+    return format.is_memory_file(path), format.is_router(path)
+
+
+def _cut_again(change: Change, file: File) -> None:
     """Replace a file's blocks after its name has come to mean another way of cutting it."""
     every = list(live_blocks(file))
     rows = [

@@ -4,20 +4,30 @@ Nothing is erased: both are new revisions. Restoring asks only what was; undoing
 says where the two can't be told apart.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from django.db.models import Q
 
 from memsvc import format
-from memsvc.tree import files, router
+from memsvc.tree import entries, files, router
 from memsvc.tree.access import Access
-from memsvc.tree.blocks import content, differences
-from memsvc.tree.errors import EntryNotFound, FileNotFound, IsFolder, PathTaken, RevisionNotFound
+from memsvc.tree.blocks import content
+from memsvc.tree.errors import (
+    EntryNotFound,
+    FileNotFound,
+    IsFolder,
+    PathTaken,
+    RevisionNotFound,
+    TooLarge,
+)
+from memsvc.tree.lines import Range, line_differences, lines_of
 from memsvc.tree.models import Block, File, Revision
 from memsvc.tree.results import UndoConflict
 from memsvc.tree.scope import Change
+
+MAX_UNDONE = 1000
 
 
 def restore(change: Change, access: Access, revision: int, folder: str) -> set[str]:
@@ -27,19 +37,22 @@ def restore(change: Change, access: Access, revision: int, folder: str) -> set[s
     or stood.
     """
     _require(change, revision)
-    then = {file.path: file for file in _at(change, access, folder, revision)}
-    now = {file.path: file for file in _at(change, access, folder, None)}
+    then, now = _at(change, access, folder, revision), _at(change, access, folder, None)
     if not then and not now and folder not in ("/", access.prefix):
         raise FileNotFound(folder)
-    gone = [file for path, file in now.items() if path not in then]
+    gone = [file for path, (file, _) in now.items() if path not in then]
     if gone:
         files.close_files(change, gone)
-    changed = {file.path for file in gone}
-    for path in sorted(then):
-        if _bring_back(change, then[path], now.get(path), revision):
-            changed.add(path)
-    _tell_index(change, gone=[file.path for file in gone], back=[path for path in changed if path in then])
-    return changed
+    back = {
+        path
+        for path, (_, rows) in sorted(then.items())
+        if _bring_back(change, path, rows, now.get(path), revision)
+    }
+    if gone or back:
+        _tell_index(
+            change, gone=[file.path for file in gone], back=back, indexes=filter(format.is_router, then)
+        )
+    return back | {file.path for file in gone}
 
 
 def _require(change: Change, revision: int) -> None:
@@ -47,37 +60,42 @@ def _require(change: Change, revision: int) -> None:
         raise RevisionNotFound(revision, change.number - 1)
 
 
-def _at(change: Change, access: Access, folder: str, revision: int | None) -> Iterator[File]:
+type _Held = tuple[File, list[Block]]
+
+
+def _at(change: Change, access: Access, folder: str, revision: int | None) -> dict[str, _Held]:
+    """What readers see at and below a folder in a revision: the files by path, with their blocks."""
     standing = File.objects.of(change.tree).standing(revision)
     below = standing if folder == "/" else standing.under(folder) | standing.filter(path=folder)
-    return (file for file in below if access.sees(file.path))
+    found = {file.path: file for file in below if access.sees(file.path)}
+    held = {path: (file, _rows_at(change, file.content_id, revision)) for path, file in found.items()}
+    return {path: (file, rows) for path, (file, rows) in held.items() if rows is not None}
 
 
-def _bring_back(change: Change, was: File, file: File | None, revision: int) -> bool:
-    rows = _rows_at(change, was.content_id, revision)
-    created = file is None
-    file = file or files.create(change, was.path)
-    filled = files.fill(change, file, content(rows, revision), expiries=files.expiries_of(rows))
-    return created or filled is not None
-
-
-def _rows_at(change: Change, content_id: UUID, revision: int) -> list[Block]:
-    """The blocks of a file in a revision, without those that have disappeared since."""
+def _rows_at(change: Change, content_id: UUID, revision: int | None) -> list[Block] | None:
+    """The blocks of a file in a revision that have not disappeared since; None when all of them have."""
     blocks = Block.objects.of(change.tree).standing(revision).filter(file_id=content_id)
-    return files.visible_at(change, list(blocks.order_by("position")))
+    rows = list(blocks.order_by("position"))
+    visible = files.visible_at(change, rows)
+    return visible if visible or not rows else None
 
 
-def _tell_index(change: Change, *, gone: Iterable[str], back: Iterable[str]) -> None:
+def _bring_back(change: Change, path: str, rows: Sequence[Block], now: _Held | None, revision: int) -> bool:
+    file = now[0] if now else files.create(change, path)
+    filled = files.fill(change, file, content(rows, revision), expiries=files.expiries_of(rows))
+    return now is None or filled is not None
+
+
+def _tell_index(change: Change, *, gone: Iterable[str], back: Iterable[str], indexes: Iterable[str]) -> None:
     """Bring the index files in step, but for what an index that was itself brought back says of the others."""
     router.forget(change, gone)
-    paths = list(back)
-    indexes = [file for path in paths if format.is_router(path) and (file := files.find(change, path))]
-    restored = {index.path for index in indexes}
-    for path in paths:
+    restored = [file for path in indexes if (file := files.find(change, path))]
+    speaking = {index.path for index in restored}
+    for path in sorted(back):
         place = format.router_of(path)
-        if place is not None and place[0] not in restored and (file := files.find(change, path)):
+        if place is not None and place[0] not in speaking and (file := files.find(change, path)):
             router.mention(change, router.described(change, file))
-    router.complete(change, indexes)
+    router.complete(change, restored)
 
 
 def restore_entry(change: Change, access: Access, entry_id: str, revision: int) -> str:
@@ -86,48 +104,98 @@ def restore_entry(change: Change, access: Access, entry_id: str, revision: int) 
     The other entries of the file stay as they are. Raises `EntryNotFound` where that revision has no such entry.
     """
     _require(change, revision)
-    entries = Block.objects.of(change.tree).entries().filter(entry_id=entry_id)
-    was = entries.standing(revision).order_by("duplicate").select_related("file").first()
-    if was is None or not files.visible_at(change, [was]) or not access.sees(was.file.path):
-        raise EntryNotFound(entry_id)
-    path = was.file.path
+    was = _entry_at(change, access, entry_id, revision)
+    text = content([was], revision).lstrip(b"\r\n")
+    now = _entry_now(change, access, entry_id)
+    path = now.file.path if now else was.file.path
     access.require_write(path)
-    text = content([was], revision)
-    now = entries.standing(None).order_by("duplicate").select_related("file").first()
     file = now.file if now else files.find(change, path)
-    if file is None:
-        file = files.create(change, path)
+    created = file is None
+    file = file or files.create(change, path)
     rows = files.visible_at(change, list(files.live_blocks(file)))
-    if now is not None:
-        data = b"".join(text if row.pk == now.pk else content([row]) for row in rows)
-    else:
-        before = content(rows)
-        data = before + format.append_to(before, text.decode().lstrip("\r\n"), newline=file.newline)
-    files.fill(change, file, data, expiries=files.expiries_of([was]))
-    _tell_index(change, gone=[], back=[file.path])
-    return file.path
+    data = b"".join(_replaced(rows, now, text, file)) if now else _appended(content(rows), text, file)
+    filled = files.fill(change, file, data, expiries=files.expiries_of([was]))
+    if created or filled is not None:
+        _tell_index(change, gone=[], back=[path], indexes=[])
+    return path
+
+
+def _entry_at(change: Change, access: Access, entry_id: str, revision: int) -> Block:
+    """The entry with an id in a revision: of several, the first in path order that the access sees."""
+    named = Block.objects.of(change.tree).entries().standing(revision).filter(entry_id=entry_id)
+    found = []
+    for block in files.visible_at(change, list(named.select_related("file").order_by("position"))):
+        path = _path_at(change, block.file_id, revision)
+        if path is not None and access.sees(path):
+            found.append((path, block))
+    if not found:
+        raise EntryNotFound(entry_id)
+    return min(found, key=lambda place: (place[0], place[1].position))[1]
+
+
+def _entry_now(change: Change, access: Access, entry_id: str) -> Block | None:
+    try:
+        return entries.visible_entry(change, access, entry_id)
+    except EntryNotFound:
+        return None
+
+
+def _replaced(rows: Sequence[Block], old: Block, text: bytes, file: File) -> Iterable[bytes]:
+    """The blocks of a file with another text in one's place, below the blank lines that stand above it now."""
+    for row in rows:
+        data = content([row])
+        if row.pk != old.pk:
+            yield data
+            continue
+        yield data[: len(data) - len(data.lstrip(b"\r\n"))] + text
+        if not text.endswith(b"\n") and row is not rows[-1]:
+            yield file.newline.encode()
+
+
+def _appended(before: bytes, text: bytes, file: File) -> bytes:
+    blocks = format.cut_file(file.path, before)
+    return before + format.append_to(blocks[-1].raw if blocks else b"", "", newline=file.newline) + text
 
 
 @dataclass(frozen=True, slots=True)
 class _Undoing:
-    """An undoing in progress: the paths that were taken away and brought back, and what could not be undone."""
+    """An undoing in progress: the paths that were taken away and brought back, and what could not be undone.
+
+    The rows of those that were `moved` went along with them.
+    """
 
     change: Change
     access: Access
     gone: set[str] = field(default_factory=set)
     back: set[str] = field(default_factory=set)
+    moved: set[str] = field(default_factory=set)
+    undone: set[int] = field(default_factory=set)
     conflicts: list[UndoConflict] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What one revision did to one file: where it stood before and after, and what it held."""
+    """What one revision did to one file: where it stood before and after, and what it held.
 
+    A path is None where nothing of the file stood, or was to be seen.
+    """
+
+    number: int
+    content_id: UUID
     before: str | None
     after: str | None
     was: list[Block]
     old: bytes
     new: bytes
+
+    @property
+    def path(self) -> str:
+        return self.after or self.before or ""
+
+    @property
+    def order(self) -> int:
+        """What came has to go first, so that there is room for what was moved or went."""
+        return 0 if self.before is None else 2 if self.after is None else 1
 
 
 def revisions_to_undo(
@@ -136,27 +204,66 @@ def revisions_to_undo(
     """One revision, or all that an actor made from `since` on, newest first."""
     made = Revision.objects.filter(tenant_id=change.tree.tenant_id, tree_id=change.tree.pk)
     if revision is None:
-        return list(made.filter(actor_id=actor, number__gte=since).order_by("-number"))
+        found = list(made.filter(actor_id=actor, number__gte=since).order_by("-number")[: MAX_UNDONE + 1])
+        if len(found) > MAX_UNDONE:
+            raise TooLarge(
+                f"more than {MAX_UNDONE} revisions would be undone at once; begin with a later `since`"
+            )
+        return found
     found = list(made.filter(number=revision))
     if not found:
         raise RevisionNotFound(revision, change.number - 1)
     return found
 
 
-def undo(
-    change: Change, access: Access, revisions: Sequence[Revision]
-) -> tuple[set[str], list[UndoConflict]]:
+@dataclass(frozen=True, slots=True)
+class Undoing:
+    """What undoing did: the revisions of which something was taken back, the paths that changed, and the rest."""
+
+    undone: list[int]
+    paths: list[str]
+    conflicts: list[UndoConflict]
+
+
+def undo(change: Change, access: Access, revisions: Sequence[Revision]) -> Undoing:
     """Take back what these revisions did, newest first, and keep what others did since.
 
-    The answer is the paths that changed, and the changes that can't be taken back because the same lines, or the
-    same path, have changed since; those are left as they are.
+    What can't be taken back, because the same lines or the same path have changed since, is left as it is.
     """
     undoing = _Undoing(change, access)
     for revision in sorted(revisions, key=lambda revision: -revision.number):
-        for content_id in sorted(_touched(change, revision.number)):
-            _undo_file(undoing, content_id, revision.number)
-    _tell_index(change, gone=undoing.gone - undoing.back, back=undoing.back)
-    return undoing.gone | undoing.back, undoing.conflicts
+        _undo_revision(undoing, revision.number)
+    changed = undoing.gone | undoing.back
+    if changed:
+        indexes = [path for path in undoing.back if format.is_router(path)]
+        told = undoing.back - undoing.moved
+        _tell_index(change, gone=undoing.gone - undoing.back, back=told, indexes=indexes)
+    return Undoing(sorted(undoing.undone, reverse=True), sorted(changed), undoing.conflicts)
+
+
+def _undo_revision(undoing: _Undoing, number: int) -> None:
+    touched = [_done(undoing, content_id, number) for content_id in _touched(undoing.change, number)]
+    seen = sorted((done for done in touched if done), key=lambda done: (done.order, done.path))
+    only_indexes = all(format.is_router(done.path) for done in seen)
+    wanted = [done for done in seen if only_indexes or not _follows(done)]
+    while wanted:
+        reasons = [(done, _undo_file(undoing, done)) for done in wanted]
+        refused = [(done, reason) for done, reason in reasons if reason]
+        if len(refused) == len(wanted):
+            undoing.conflicts.extend(
+                UndoConflict(revision=number, path=done.path, reason=reason)
+                for done, reason in refused
+                if only_indexes or not format.is_router(done.path)
+            )
+            return
+        undoing.undone.add(number)
+        # What stood in the way of one may have been taken away with another.
+        wanted = [done for done, _ in refused]
+
+
+def _follows(done: _Done) -> bool:
+    """Whether it is an index that changed with the files that it lists, and does so again."""
+    return format.is_router(done.path) and done.before == done.after
 
 
 def _touched(change: Change, number: int) -> set[UUID]:
@@ -165,29 +272,32 @@ def _touched(change: Change, number: int) -> set[UUID]:
     ids = set(added.values_list("file_id", flat=True))
     ids |= set(blocks.filter(removed_in=number).values_list("file_id", flat=True))
     targets = added.exclude(supersedes="").values("supersedes")
-    ids |= set(blocks.filter(entry_id__in=targets, superseded_in=number).values_list("file_id", flat=True))
+    ids |= set(
+        blocks.filter(kind="entry", entry_id__in=targets, superseded_in=number).values_list(
+            "file_id", flat=True
+        )
+    )
     moved = File.objects.of(change.tree).filter(Q(added_in=number) | Q(removed_in=number))
     return ids | {file.content_id for file in moved}
 
 
-def _undo_file(undoing: _Undoing, content_id: UUID, number: int) -> None:
-    change = undoing.change
-    before, after = (_path_at(change, content_id, revision) for revision in (number - 1, number))
-    known = after or before
-    # Index files follow from the others.
-    if known is None or format.is_router(known) or not undoing.access.sees(known):
-        return
-    for path in filter(None, (before, after)):
-        undoing.access.require_write(path)
-    was = _rows_at(change, content_id, number - 1) if before else []
-    made = _rows_at(change, content_id, number) if after else []
-    done = _Done(before, after, was, content(was, number - 1), content(made, number))
-    file = File.objects.of(change.tree).standing(None).filter(pk=content_id).first()
-    # A file that this undoing brought back is another row at the same path.
-    if file is None and after in undoing.back:
-        file = files.find(change, after)
-    if reason := _take_back(undoing, file, done):
-        undoing.conflicts.append(UndoConflict(revision=number, path=known, reason=reason))
+def _done(undoing: _Undoing, content_id: UUID, number: int) -> _Done | None:
+    """What a revision did to a file, as the access sees it; None where it sees nothing of it."""
+    change, access = undoing.change, undoing.access
+    before, was = _seen_at(change, access, content_id, number - 1)
+    after, made = _seen_at(change, access, content_id, number)
+    old, new = content(was, number - 1), content(made, number)
+    if before == after and old == new:
+        return None
+    return _Done(number, content_id, before, after, was, old, new)
+
+
+def _seen_at(
+    change: Change, access: Access, content_id: UUID, revision: int
+) -> tuple[str | None, list[Block]]:
+    path = _path_at(change, content_id, revision)
+    rows = _rows_at(change, content_id, revision)
+    return (path, rows) if path is not None and access.sees(path) and rows is not None else (None, [])
 
 
 def _path_at(change: Change, content_id: UUID, revision: int) -> str | None:
@@ -196,39 +306,54 @@ def _path_at(change: Change, content_id: UUID, revision: int) -> str | None:
     return file.path if file else None
 
 
-def _take_back(undoing: _Undoing, file: File | None, done: _Done) -> str:
+def _undo_file(undoing: _Undoing, done: _Done) -> str:
     """Undo what was done to a file; the answer is why it can't be, or nothing."""
-    if done.after is None:
-        return _undelete(undoing, done)
+    if done.before is not None and done.after is None:
+        return _undelete(undoing, done.before, done)
+    file = _standing(undoing.change, done)
+    if done.before is None:
+        return _uncreate(undoing, file, done)
     if file is None:
         return "the file has been deleted since"
     if file.path != done.after:
         return "the file has been moved since"
     current = content(files.visible_at(undoing.change, list(files.live_blocks(file))))
-    if done.before is None:
-        return _uncreate(undoing, file, done, current)
     merged = merge(done.new, done.old, current)
     if merged is None:
         return "the same lines have changed since"
     if done.before != done.after and (problem := _move_back(undoing, file, done.before)):
         return problem
-    files.fill(undoing.change, file, merged, expiries=files.expiries_of(done.was))
-    undoing.back.add(file.path)
+    if files.fill(undoing.change, file, merged, expiries=files.expiries_of(done.was)) is not None:
+        undoing.back.add(file.path)
     return ""
 
 
-def _undelete(undoing: _Undoing, done: _Done) -> str:
-    assert done.before is not None
-    if problem := _not_free(undoing, done.before):
+def _standing(change: Change, done: _Done) -> File | None:
+    """The file as it stands now; or, when it went and came back meanwhile, the one at its path."""
+    file = File.objects.of(change.tree).standing(None).filter(pk=done.content_id).first()
+    if file is not None and not files.is_hidden(change, file):
+        return file
+    return files.find(change, done.after) if done.after else None
+
+
+def _undelete(undoing: _Undoing, path: str, done: _Done) -> str:
+    there = files.find(undoing.change, path)
+    if there is not None and _current(undoing.change, there) == done.old:
+        return ""
+    if problem := _not_free(undoing, path):
         return problem
-    file = files.create(undoing.change, done.before)
+    file = files.create(undoing.change, path)
     files.fill(undoing.change, file, done.old, expiries=files.expiries_of(done.was))
-    undoing.back.add(done.before)
+    undoing.back.add(path)
     return ""
 
 
-def _uncreate(undoing: _Undoing, file: File, done: _Done, current: bytes) -> str:
-    if current != done.new:
+def _uncreate(undoing: _Undoing, file: File | None, done: _Done) -> str:
+    if file is None:
+        return ""
+    if file.path != done.after:
+        return "the file has been moved since"
+    if _current(undoing.change, file) != done.new:
         return "the file has changed since it was created"
     files.close_files(undoing.change, [file])
     undoing.gone.add(file.path)
@@ -236,12 +361,21 @@ def _uncreate(undoing: _Undoing, file: File, done: _Done, current: bytes) -> str
     return ""
 
 
+def _current(change: Change, file: File) -> bytes:
+    return content(files.visible_at(change, list(files.live_blocks(file))))
+
+
 def _move_back(undoing: _Undoing, file: File, path: str) -> str:
     if problem := _not_free(undoing, path):
         return problem
-    undoing.gone.add(file.path)
-    undoing.back.discard(file.path)
+    before = file.path
+    undoing.gone.add(before)
+    undoing.back.discard(before)
     files.rename(undoing.change, file, path)
+    files.elect_moved(undoing.change, [file])
+    router.carry(undoing.change, [(before, path)])
+    undoing.back.add(path)
+    undoing.moved.add(path)
     return ""
 
 
@@ -250,8 +384,10 @@ def _not_free(undoing: _Undoing, path: str) -> str:
         return f"another file stands at '{path}' now"
     try:
         files.require_free(undoing.change, path)
-    except (IsFolder, PathTaken) as error:
-        return str(error)
+    except IsFolder:
+        return f"'{path}' is a folder now"
+    except PathTaken:
+        return f"a file stands where '{path}' needs a folder"
     return ""
 
 
@@ -259,19 +395,19 @@ def merge(base: bytes, other: bytes, current: bytes) -> bytes | None:
     """Apply to `current` what leads from `base` to `other`, line by line; None where it has changed the same lines."""
     if current == base:
         return other
-    base_lines, other_lines, current_lines = (
-        data.splitlines(keepends=True) for data in (base, other, current)
-    )
-    theirs = list(differences(base_lines, current_lines))
+    base_lines, other_lines, current_lines = lines_of(base), lines_of(other), lines_of(current)
+    theirs = line_differences(base_lines, current_lines)
     parts: list[bytes] = []
     done = 0
-    for i1, i2, j1, j2 in differences(base_lines, other_lines):
+    for i1, i2, j1, j2 in line_differences(base_lines, other_lines):
         if any(_meet((i1, i2), (t1, t2)) for t1, t2, _, _ in theirs):
             return None
         start = i1 + _shift(theirs, i1)
         parts += [*current_lines[done:start], *other_lines[j1:j2]]
         done = start + i2 - i1
-    return b"".join([*parts, *current_lines[done:]])
+    parts += current_lines[done:]
+    # A last line without an end can't have anything put behind it.
+    return None if any(not line.endswith(b"\n") for line in parts[:-1]) else b"".join(parts)
 
 
 def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
@@ -279,6 +415,6 @@ def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return one == other or (one[0] < other[1] and other[0] < one[1])
 
 
-def _shift(theirs: Sequence[tuple[int, int, int, int]], line: int) -> int:
+def _shift(theirs: Sequence[Range], line: int) -> int:
     """How far a line of the base has moved in the current content."""
     return next((j2 - i2 for _, i2, _, j2 in reversed(theirs) if i2 <= line), 0)

@@ -252,7 +252,10 @@ class RevisionDetail:
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """A run of lines that differ, as in a unified diff: 1-based starts; each line with its end and " ", "-" or "+"."""
+    """A run of lines that differ, as in a unified diff: 1-based starts; each line with " ", "-" or "+" and its end.
+
+    Only "\\n" ends a line here.
+    """
 
     old_start: int
     old_lines: int
@@ -263,13 +266,14 @@ class Hunk:
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """How a file differs between two revisions: `action` as of `FileChange`.
+    """How a file differs between two revisions: `action` and `source` as of `FileChange`.
 
-    `unified` and `hunks` are empty for content that is no text; the digests then say that it differs.
+    `unified` is a diff that `git apply` takes. Content that is no text has no hunks; the digests say that it differs.
     """
 
     path: str
     action: str
+    source: str | None
     unified: str
     hunks: list[Hunk]
     old_sha256: str | None
@@ -295,7 +299,10 @@ class Blame:
 
 @dataclass(frozen=True, slots=True)
 class EntryVersion:
-    """One state in an entry's life: from `revision` on, its text or what supersedes it was this."""
+    """One state in an entry's life: from `revision` on it was this.
+
+    `action` is "added", "changed", "superseded", "moved" or "removed" (then `entry` is what it was last).
+    """
 
     revision: RevisionRead
     action: str

@@ -23,6 +23,7 @@ from memsvc.tree.errors import (
     IsFolder,
     NotText,
     PathTaken,
+    PreconditionFailed,
     RootRefused,
     TooLarge,
     TreeError,
@@ -70,7 +71,10 @@ def write_file(
     precondition: Precondition | None = None,
     message: str = "",
 ) -> Written:
-    """Make `body` the whole content of a file, new or not. Text is stored as UTF-8, bytes as they are."""
+    """Make `body` the whole content of a file, new or not. Text is stored as UTF-8, bytes as they are.
+
+    With `if_match`, a file that holds just this already is answered as done: nobody's change would be lost.
+    """
     return _one(access, "file.write", _write(access, WriteFile(path, body, precondition)), message)
 
 
@@ -270,15 +274,14 @@ def undo(
     try:
         with _revision(access, "undo", message) as change:
             revisions = restoring.revisions_to_undo(change, revision=revision, actor=actor, since=since)
-            paths, conflicts = restoring.undo(change, access, revisions)
-            undone = [each.number for each in revisions]
+            done = restoring.undo(change, access, revisions)
             if rehearse:
-                raise _Rehearsed(Undone(change.number - 1, undone, sorted(paths), conflicts))
-            if conflicts and not skip_conflicts:
-                raise UndoRefused(conflicts)
+                raise _Rehearsed(Undone(change.number - 1, done.undone, done.paths, done.conflicts))
+            if done.conflicts and not skip_conflicts:
+                raise UndoRefused(done.conflicts)
     except _Rehearsed as rehearsed:
         return rehearsed.answer
-    return Undone(change.current, undone, sorted(paths), conflicts)
+    return Undone(change.current, done.undone, done.paths, done.conflicts)
 
 
 class _Rehearsed(Exception):
@@ -317,10 +320,21 @@ def _write(access: Access, operation: WriteFile) -> Step[Written]:
 
     def write(change: Change) -> Written:
         file = files.find(change, path)
-        files.check(change, file, operation.precondition, path)
+        try:
+            files.check(change, file, operation.precondition, path)
+        except PreconditionFailed:
+            if not _is_done(change, file, operation.precondition, data):
+                raise
         return _filled(change, path, file, data)
 
     return write
+
+
+def _is_done(change: Change, file: File | None, precondition: Precondition | None, data: bytes) -> bool:
+    """Whether a change of a known state has been made already, so that a repeat of it may be answered as done."""
+    if file is None or precondition is None or precondition.if_none_match_any:
+        return False
+    return file.size == len(data) and _content(change, file) == data
 
 
 def _append(access: Access, operation: AppendFile) -> Step[Written]:
@@ -448,7 +462,7 @@ def _move(access: Access, operation: MovePath) -> Step[Moved]:
         _make_way(change, destination, overwrite=operation.overwrite and file is not None)
         pairs = [(each.path, destination + each.path.removeprefix(source)) for each in moving]
         for each, (_, path) in zip(moving, pairs, strict=True):
-            _rename(change, each, canonical_path(path))
+            files.rename(change, each, canonical_path(path))
         files.elect_moved(change, moving)
         router.carry(change, pairs)
         router.complete(change, [each for each in moving if format.is_router(each.path)])
@@ -464,18 +478,6 @@ def _make_way(change: Change, destination: str, *, overwrite: bool) -> None:
     if there is not None:
         _close(change, [there])
     files.require_free(change, destination)
-
-
-def _rename(change: Change, file: File, path: str) -> None:
-    before = file.path
-    files.rename(change, file, path)
-    if _cut_as(before) != _cut_as(path):
-        # What counts as an entry or as a row depends on the name.
-        files.cut_again(change, file)
-
-
-def _cut_as(path: str) -> tuple[bool, bool]:
-    return format.is_memory_file(path), format.is_router(path)
 
 
 def _add_entry(access: Access, operation: AddEntry) -> Step[EntryWritten]:

@@ -36,6 +36,8 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("v1/trees/<str:tree>/files:download", "POST"): {"paths": ["/secret.md"]},
     ("v1/trees/<str:tree>/entries", "POST"): {"category": "facts", "body": "x"},
     ("v1/trees/<str:tree>/entries/<str:entry_id>:supersede", "POST"): {"body": "x"},
+    ("v1/trees/<str:tree>/revisions/<number:number>:restore", "POST"): {"message": "back"},
+    ("v1/trees/<str:tree>:undo", "POST"): {"revision": 1},
     ("v1/trees/<str:tree>/search", "POST"): {"query": "canary"},
     ("v1/trees/<str:tree>/batch", "POST"): {"operations": [{"op": "delete", "path": "/secret.md"}]},
 }
@@ -48,7 +50,7 @@ def secret(api: APIClient, alice: Tenant) -> Iterator[dict[str, str]]:
     put(api, "secret.md", "canary")
     entry = add_entry(api, "canary")
     create_tree(alice, "private")
-    yield {"tree": "default", "path": "secret.md", "entry_id": entry["id"]}
+    yield {"tree": "default", "path": "secret.md", "entry_id": entry["id"], "number": "1"}
     assert raw(api, "secret.md") == b"canary"
     assert api.get(f"{url}/entries/{entry['id']}").json()["is_active"] is True
     assert api.get(url).json()["revision"] == 2
@@ -57,7 +59,10 @@ def secret(api: APIClient, alice: Tenant) -> Iterator[dict[str, str]]:
 def call(client: APIClient, route: str, method: str, names: dict[str, str]) -> Any:
     url = "/" + route
     for name, value in names.items():
-        url = url.replace(f"<str:{name}>", value).replace(f"<anytext:{name}>", value)
+        for kind in ("str", "anytext", "number"):
+            url = url.replace(f"<{kind}:{name}>", value)
+    if route.endswith("/blame"):
+        url += "?path=/secret.md"
     if route.endswith("/imports"):
         return send(client, method, url, b"no zip", content_type="application/zip")
     body = json.dumps(BODIES.get((route, method), {})).encode()

@@ -8,15 +8,14 @@ from memsvc.tree.reads.entries import EntryFilter, get_entry, list_entries, rece
 from memsvc.tree.reads.files import list_files, list_folder, read_file, read_index, read_lines, stat
 from memsvc.tree.reads.history import (
     RevisionFilter,
-    blame,
     diff,
-    entry_history,
     get_revision,
     list_revisions,
     revision_at,
 )
-from memsvc.tree.reads.replay import Step, replay
 from memsvc.tree.reads.matches import glob, grep
+from memsvc.tree.reads.origins import blame, entry_history
+from memsvc.tree.reads.replay import Step, replay
 from memsvc.tree.reads.snapshots import Snapshot, snapshot
 
 __all__ = [

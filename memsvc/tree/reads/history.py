@@ -1,29 +1,25 @@
-"""What happened to a tree: its revisions, how two of them differ, who wrote each line, how an entry came to be."""
+"""What happened to a tree: its revisions, and how two of them differ."""
 
-import difflib
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from memsvc.format import canonical_folder, canonical_path, in_utc
+from memsvc.format import canonical_folder, in_utc
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content, entry_of, rendered
-from memsvc.tree.errors import EntryNotFound, FileNotFound, RevisionNotFound
+from memsvc.tree.errors import FileNotFound, RevisionNotFound, TooLarge
 from memsvc.tree.files import decodes
-from memsvc.tree.models import Block, File, Revision, Tree
+from memsvc.tree.lines import Range, line_differences, lines_of
+from memsvc.tree.models import Block, BlockQuerySet, File, FileQuerySet, Revision, Tree
 from memsvc.tree.reads.cursors import after_number, cursor_of_number
 from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.results import (
-    Blame,
-    BlamedLine,
     EntryChange,
-    EntryVersion,
     FileChange,
     FileDiff,
     Hunk,
@@ -33,6 +29,7 @@ from memsvc.tree.results import (
 )
 
 MAX_LISTED = 1000
+MAX_FILES_COMPARED = 1000
 CONTEXT_LINES = 3
 
 
@@ -55,7 +52,10 @@ EVERY_REVISION = RevisionFilter()
 def list_revisions(
     access: Access, wanted: RevisionFilter = EVERY_REVISION, *, cursor: str | None = None, limit: int = 100
 ) -> RevisionsPage:
-    """A tree's revisions, newest first; up to `limit` (1 to 1,000) a page."""
+    """A tree's revisions, newest first; up to `limit` (1 to 1,000) a page.
+
+    An access that sees a folder only is told of the revisions that changed something in it.
+    """
     limit = max(1, min(limit, MAX_LISTED))
     with moment(access) as now:
         revisions = _wanted(now, wanted)
@@ -64,45 +64,63 @@ def list_revisions(
         rows = list(revisions.order_by("-number")[: limit + 1])
     page = rows[:limit]
     return RevisionsPage(
-        items=[_read(row) for row in page],
+        items=[read_revision(row) for row in page],
         next=cursor_of_number(page[-1].number) if len(rows) > limit else None,
     )
 
 
 def _wanted(now: Moment, wanted: RevisionFilter) -> QuerySet[Revision]:
-    revisions = _revisions(now)
+    revisions = revisions_of(now)
     if wanted.actor is not None:
         revisions = revisions.filter(actor_id=wanted.actor)
     if wanted.since is not None:
         revisions = revisions.filter(at__gte=in_utc(wanted.since))
     if wanted.until is not None:
         revisions = revisions.filter(at__lt=in_utc(wanted.until))
-    prefixes = {canonical_folder(wanted.path), now.access.prefix} - {"/"}
-    for prefix in prefixes:
-        revisions = revisions.filter(number__in=_numbers_below(now, prefix))
-    return revisions
+    folder = _within_sight(now.access, canonical_folder(wanted.path))
+    if folder is None:
+        return revisions.none()
+    return revisions if folder == "/" else revisions.filter(number__in=_numbers_below(now, folder))
 
 
-def _revisions(now: Moment) -> QuerySet[Revision]:
+def _within_sight(access: Access, folder: str) -> str | None:
+    """As much of a folder as the access sees: it, the access's own folder in it, or nothing."""
+    if access.sees(folder):
+        return folder
+    return access.prefix if folder == "/" or access.prefix.startswith(folder + "/") else None
+
+
+def revisions_of(now: Moment) -> QuerySet[Revision]:
     tree = now.access.tree
     return Revision.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk)
 
 
 def _numbers_below(now: Moment, folder: str) -> set[int]:
-    """The revisions that touched a file, or anything in a folder, under whatever name it had then."""
-    files = File.objects.of(now.access.tree)
-    here = files.under(folder) | files.filter(path=folder)
-    numbers = {number for pair in here.values_list("added_in", "removed_in") for number in pair if number}
-    ids = {former or pk for pk, former in here.values_list("pk", "former_of")}
-    blocks = Block.objects.of(now.access.tree).filter(file_id__in=ids)
-    for column in ("added_in", "removed_in", "superseded_in"):
-        numbers |= set(
-            blocks.filter(**{f"{column}__isnull": False}).values_list(column, flat=True).distinct()
-        )
+    """The revisions in which a file, or anything in a folder, came, went or changed while it stood there."""
+    stays = list(_at_or_below(File.objects.of(now.access.tree), folder))
+    numbers = {number for stay in stays for number in (stay.added_in, stay.removed_in) if number}
+    blocks = Block.objects.of(now.access.tree).filter(
+        now.visible, file_id__in={stay.content_id for stay in stays}
+    )
+    by_content = defaultdict(list)
+    for stay in stays:
+        by_content[stay.content_id].append(stay)
+    for file_id, *touched in blocks.values_list("file_id", "added_in", "removed_in", "superseded_in"):
+        numbers |= {number for number in touched if number and _stood(by_content[file_id], number)}
     return numbers
 
 
-def _read(row: Revision) -> RevisionRead:
+def _stood(stays: Sequence[File], number: int) -> bool:
+    return any(
+        stay.added_in <= number and (stay.removed_in is None or number <= stay.removed_in) for stay in stays
+    )
+
+
+def _at_or_below(files: FileQuerySet, folder: str) -> FileQuerySet:
+    return files if folder == "/" else files.under(folder) | files.filter(path=folder)
+
+
+def read_revision(row: Revision) -> RevisionRead:
     return RevisionRead(
         number=row.number,
         at=row.at,
@@ -117,18 +135,31 @@ def _read(row: Revision) -> RevisionRead:
 def revision_at(access: Access, at: datetime) -> int:
     """The number of the newest revision at an instant; 0 before the first."""
     with moment(access) as now:
-        newest = _revisions(now).filter(at__lte=in_utc(at)).order_by("-number").first()
+        newest = revisions_of(now).filter(at__lte=in_utc(at)).order_by("-number").first()
     return newest.number if newest else 0
 
 
 def get_revision(access: Access, number: int) -> RevisionDetail:
-    """A revision and all that it changed, as far as the access sees it. Raises `RevisionNotFound`."""
+    """A revision and all that it changed, as far as the access sees it.
+
+    Raises `RevisionNotFound`, also where nothing of it lies within the access.
+    """
     with moment(access) as now:
-        row = _revisions(now).filter(number=number).first()
+        row = revisions_of(now).filter(number=number).first()
         if row is None:
             raise RevisionNotFound(number, _newest(now))
-        changed = _Changed.between(now, number - 1, number)
-        return RevisionDetail(_read(row), changed.files(), changed.entries())
+        step = _Span(now, number - 1, number)
+        ids = step.touched()
+        before, after = step.places(ids, number - 1), step.places(ids, number)
+        if access.prefix != "/" and not before and not after:
+            raise RevisionNotFound(number, _newest(now))
+        files = [_file_change(before.get(file_id), after.get(file_id)) for file_id in ids]
+        entries = _entry_changes(step, before, after)
+    return RevisionDetail(
+        revision=read_revision(row),
+        files=sorted((file for file in files if file), key=lambda file: (file.path, file.action)),
+        entries=sorted(entries, key=lambda entry: (entry.path, entry.entry_id)),
+    )
 
 
 def _newest(now: Moment) -> int:
@@ -137,71 +168,49 @@ def _newest(now: Moment) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Changed:
-    """The rows by which one revision of a tree differs from a later one."""
+class _Span:
+    """What lies between two revisions of a tree, the later one included."""
 
     now: Moment
     old: int
     new: int
-    blocks: list[Block]
-    ids: set[UUID]
 
-    @classmethod
-    def between(cls, now: Moment, old: int, new: int) -> "_Changed":
-        span = range(old + 1, new + 1)
-        every = Block.objects.of(now.access.tree).filter(now.visible)
-        within = Q(added_in__in=span) if len(span) == 1 else Q(added_in__gt=old, added_in__lte=new)
-        gone = Q(removed_in__in=span) if len(span) == 1 else Q(removed_in__gt=old, removed_in__lte=new)
-        added, removed = list(every.filter(within)), list(every.filter(gone).exclude(within))
+    def blocks(self) -> BlockQuerySet:
+        """The visible blocks that came, went or were superseded."""
+        every = Block.objects.of(self.now.access.tree)
         # What was superseded is found by what superseded it: that column is in no index.
-        targets = [block.supersedes for block in added if block.supersedes]
-        retired = list(every.filter(entry_id__in=targets, superseded_in__gt=old, superseded_in__lte=new))
-        blocks = list({block.pk: block for block in (*added, *removed, *retired)}.values())
-        return cls(now, old, new, blocks, {block.file_id for block in blocks} | cls._moved(now, old, new))
+        targets = every.filter(self._between("added_in")).exclude(supersedes="").values("supersedes")
+        retired = every.filter(self._between("superseded_in"), kind="entry", entry_id__in=targets)
+        changed = every.filter(self._between("added_in")) | every.filter(self._between("removed_in"))
+        ids = changed.values("pk").union(retired.values("pk"))
+        return every.filter(self.now.visible, pk__in=ids)
 
-    @staticmethod
-    def _moved(now: Moment, old: int, new: int) -> set[UUID]:
-        files = File.objects.of(now.access.tree)
-        rows = files.filter(
-            Q(added_in__gt=old, added_in__lte=new) | Q(removed_in__gt=old, removed_in__lte=new)
-        )
-        return {file.content_id for file in rows}
+    def _between(self, column: str) -> Q:
+        if self.new == self.old + 1:
+            return Q(**{column: self.new})
+        return Q(**{f"{column}__gt": self.old, f"{column}__lte": self.new})
 
-    def places(self, revision: int) -> dict[UUID, str]:
-        """Where each touched file stood in a revision."""
+    def touched(self) -> set[UUID]:
+        """The files, by what their blocks refer to, of which anything came, went, changed or moved."""
+        files = File.objects.of(self.now.access.tree)
+        moved = files.filter(self._between("added_in") | self._between("removed_in"))
+        return set(self.blocks().values_list("file_id", flat=True)) | {file.content_id for file in moved}
+
+    def places(self, ids: set[UUID], revision: int) -> dict[UUID, str]:
+        """Where each of these files stood in a revision, as far as a reader sees it."""
         files = File.objects.of(self.now.access.tree).standing(revision)
-        here = files.filter(Q(pk__in=self.ids, former_of=None) | Q(former_of__in=self.ids))
-        return {file.content_id: file.path for file in here if self.now.access.sees(file.path)}
+        here = list(files.filter(Q(pk__in=ids, former_of=None) | Q(former_of__in=ids)))
+        seen = [file for file in here if self.now.access.sees(file.path)]
+        hidden = self._hidden({file.content_id for file in seen}, revision)
+        return {file.content_id: file.path for file in seen if file.content_id not in hidden}
 
-    def files(self) -> list[FileChange]:
-        before, after = self.places(self.old), self.places(self.new)
-        changes = [_file_change(before.get(file_id), after.get(file_id)) for file_id in self.ids]
-        return sorted(
-            (change for change in changes if change), key=lambda change: (change.path, change.action)
-        )
-
-    def entries(self) -> list[EntryChange]:
-        places = self.places(self.old) | self.places(self.new)
-        by_id: dict[str, list[Block]] = defaultdict(list)
-        for block in self.blocks:
-            if block.entry_id and block.file_id in places:
-                by_id[block.entry_id].append(block)
-        changes = [
-            EntryChange(entry_id, places[rows[0].file_id], self._entry_action(rows))
-            for entry_id, rows in by_id.items()
-        ]
-        return sorted(changes, key=lambda change: (change.path, change.entry_id))
-
-    def _entry_action(self, rows: Sequence[Block]) -> str:
-        was = any(self._stands(row, self.old) for row in rows)
-        is_there = any(self._stands(row, self.new) for row in rows)
-        if not was or not is_there:
-            return "added" if is_there else "removed"
-        return "changed" if any(row.added_in > self.old for row in rows) else "superseded"
-
-    @staticmethod
-    def _stands(row: Block, revision: int) -> bool:
-        return row.added_in <= revision and (row.removed_in is None or row.removed_in > revision)
+    def _hidden(self, ids: set[UUID], revision: int) -> set[UUID]:
+        """Those that hold blocks of which none is visible."""
+        blocks = Block.objects.of(self.now.access.tree).standing(revision).filter(file_id__in=ids)
+        gone = set(blocks.exclude(self.now.visible).values_list("file_id", flat=True))
+        if not gone:
+            return gone
+        return gone - set(blocks.filter(self.now.visible, file_id__in=gone).values_list("file_id", flat=True))
 
 
 def _file_change(before: str | None, after: str | None) -> FileChange | None:
@@ -213,60 +222,101 @@ def _file_change(before: str | None, after: str | None) -> FileChange | None:
     return FileChange(after, "changed")
 
 
-def diff(access: Access, old: int, new: int | None = None, *, path: str | None = None) -> list[FileDiff]:
-    """How each file differs between two revisions (`new=None` is now), or the one file at `path`.
+def _entry_changes(step: _Span, before: dict[UUID, str], after: dict[UUID, str]) -> Iterator[EntryChange]:
+    rows: dict[str, list[Block]] = defaultdict(list)
+    for block in step.blocks().entries():
+        if block.file_id in before or block.file_id in after:
+            rows[block.entry_id].append(block)
+    for entry_id, versions in rows.items():
+        was = next((row for row in versions if _stands(row, step.old) and row.file_id in before), None)
+        now = next((row for row in versions if _stands(row, step.new) and row.file_id in after), None)
+        if action := _entry_action(was, now, step):
+            place = after[now.file_id] if now else before[was.file_id] if was else ""
+            yield EntryChange(entry_id, place, action)
 
-    A file that was moved is compared with itself. Raises `RevisionNotFound`, and `FileNotFound` for a path that
-    stood in neither.
+
+def _entry_action(was: Block | None, now: Block | None, step: _Span) -> str:
+    if was is None or now is None:
+        return "added" if now else "removed" if was else ""
+    if not entry_of(was, step.old).superseded_by and entry_of(now, step.new).superseded_by:
+        return "superseded"
+    return "changed" if rendered(was, step.old) != rendered(now, step.new) else ""
+
+
+def _stands(row: Block, revision: int) -> bool:
+    return row.added_in <= revision and (row.removed_in is None or row.removed_in > revision)
+
+
+def diff(access: Access, old: int, new: int | None = None, *, path: str | None = None) -> list[FileDiff]:
+    """How each file differs between two revisions (`new=None` is now), or those at and below `path`.
+
+    A file that was moved is compared with itself, one that was deleted and made again with what stands at its path.
+    Raises `RevisionNotFound`, `FileNotFound` for a path at which nothing stood in either, and `TooLarge` for more
+    than 1,000 files.
     """
+    folder = canonical_folder(path)
     with moment(access) as now:
         newest = _newest(now)
         new = newest if new is None else new
         for number in (old, new):
             if not 0 <= number <= newest:
                 raise RevisionNotFound(number, newest)
-        forwards = _Changed.between(now, min(old, new), max(old, new))
-        before, after = forwards.places(old), forwards.places(new)
-        wanted = canonical_path(path) if path is not None else None
-        if wanted is not None:
-            _require_in_one_of(now, wanted, old, new)
-        diffs = [
-            _file_diff(now, file_id, before.get(file_id), after.get(file_id), old, new)
-            for file_id in forwards.ids
-            if wanted is None or wanted in (before.get(file_id), after.get(file_id))
-        ]
-    return sorted((each for each in diffs if each), key=lambda each: each.path)
+        span = _Span(now, min(old, new), max(old, new))
+        wanted = _ids_below(span, folder) if folder != "/" else None
+        ids = span.touched() if wanted is None else span.touched() & wanted
+        pairs = _paired(span.places(ids, old), span.places(ids, new))
+        if len(pairs) > MAX_FILES_COMPARED:
+            raise TooLarge(
+                f"{len(pairs)} files differ; one answer takes {MAX_FILES_COMPARED}: ask for a folder, or for "
+                "revisions that lie closer to each other"
+            )
+        diffs = [_file_diff(now, was, is_now, old, new) for was, is_now in pairs]
+    return sorted((each for each in diffs if each), key=lambda each: (each.path, each.action))
 
 
-def _require_in_one_of(now: Moment, path: str, old: int, new: int) -> None:
-    files = File.objects.of(now.access.tree).filter(path=path)
-    if not now.access.sees(path) or not (files.standing(old) | files.standing(new)).exists():
-        raise FileNotFound(path)
+def _ids_below(span: _Span, folder: str) -> set[UUID]:
+    files = _at_or_below(File.objects.of(span.now.access.tree), folder)
+    ids: set[UUID] = set()
+    for revision in (span.old, span.new):
+        ids |= span.places({file.content_id for file in files.standing(revision)}, revision).keys()
+    if not ids:
+        raise FileNotFound(folder)
+    return ids
 
 
-def _file_diff(
-    now: Moment, file_id: UUID, before: str | None, after: str | None, old: int, new: int
-) -> FileDiff | None:
+type _Place = tuple[UUID, str] | None
+
+
+def _paired(before: dict[UUID, str], after: dict[UUID, str]) -> list[tuple[_Place, _Place]]:
+    """What each file was and has become: the same file, or another one at the same path."""
+    pairs: list[tuple[_Place, _Place]] = [
+        ((file_id, before[file_id]), (file_id, after[file_id])) for file_id in before.keys() & after.keys()
+    ]
+    gone = {path: file_id for file_id, path in before.items() if file_id not in after}
+    for file_id, path in after.items():
+        if file_id not in before:
+            was = (gone.pop(path), path) if path in gone else None
+            pairs.append((was, (file_id, path)))
+    return [*pairs, *(((file_id, path), None) for path, file_id in gone.items())]
+
+
+def _file_diff(now: Moment, was: _Place, is_now: _Place, old: int, new: int) -> FileDiff | None:
+    before, after = was[1] if was else None, is_now[1] if is_now else None
     change = _file_change(before, after)
-    if change is None:
+    old_data = _content_at(now, was[0], old) if was else b""
+    new_data = _content_at(now, is_now[0], new) if is_now else b""
+    if change is None or (change.action == "changed" and old_data == new_data):
         return None
-    was = _content_at(now, file_id, old) if before else b""
-    is_now = _content_at(now, file_id, new) if after else b""
-    if was == is_now and change.action == "changed":
-        return None
-    hunks: list[Hunk] = []
-    unified = ""
-    if decodes(was) and decodes(is_now):
-        lines = was.decode().splitlines(keepends=True), is_now.decode().splitlines(keepends=True)
-        hunks = list(_hunks(*lines))
-        unified = _unified(before, after, hunks)
+    is_text = decodes(old_data) and decodes(new_data)
+    hunks = _hunks(_text_lines(old_data), _text_lines(new_data)) if is_text else []
     return FileDiff(
         path=change.path,
         action=change.action,
-        unified=unified,
+        source=change.source,
+        unified=_unified(before, after, hunks) if is_text else _binary(before, after),
         hunks=hunks,
-        old_sha256=hashlib.sha256(was).hexdigest() if before else None,
-        new_sha256=hashlib.sha256(is_now).hexdigest() if after else None,
+        old_sha256=hashlib.sha256(old_data).hexdigest() if was else None,
+        new_sha256=hashlib.sha256(new_data).hexdigest() if is_now else None,
     )
 
 
@@ -275,23 +325,40 @@ def _content_at(now: Moment, file_id: UUID, revision: int) -> bytes:
     return content(blocks.order_by("position"), revision)
 
 
-def _hunks(old: Sequence[str], new: Sequence[str]) -> Iterator[Hunk]:
-    matcher = difflib.SequenceMatcher(None, old, new)
-    for group in matcher.get_grouped_opcodes(CONTEXT_LINES):
-        lines: list[str] = []
-        for tag, i1, i2, j1, j2 in group:
-            if tag == "equal":
-                lines += [" " + line for line in old[i1:i2]]
-            else:
-                lines += ["-" + line for line in old[i1:i2]] + ["+" + line for line in new[j1:j2]]
-        first, last = group[0], group[-1]
-        old_lines, new_lines = last[2] - first[1], last[4] - first[3]
-        # As in a unified diff: the start of an empty range is the line before it.
-        yield Hunk(first[1] + bool(old_lines), old_lines, first[3] + bool(new_lines), new_lines, lines)
+def _text_lines(data: bytes) -> list[str]:
+    return [line.decode() for line in lines_of(data)]
 
 
-def _unified(before: str | None, after: str | None, hunks: Iterable[Hunk]) -> str:
-    parts = [f"--- {before or '/dev/null'}\n", f"+++ {after or '/dev/null'}\n"]
+def _hunks(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
+    groups: list[list[Range]] = []
+    for found in line_differences(old, new):
+        if groups and found[0] - groups[-1][-1][1] <= 2 * CONTEXT_LINES:
+            groups[-1].append(found)
+        else:
+            groups.append([found])
+    return [_hunk(old, new, group) for group in groups]
+
+
+def _hunk(old: Sequence[str], new: Sequence[str], group: Sequence[Range]) -> Hunk:
+    before = min(CONTEXT_LINES, group[0][0])
+    behind = min(CONTEXT_LINES, len(old) - group[-1][1])
+    start, done = group[0][0] - before, group[0][0] - before
+    lines: list[str] = []
+    for i1, i2, j1, j2 in group:
+        lines += [" " + line for line in old[done:i1]]
+        lines += ["-" + line for line in old[i1:i2]] + ["+" + line for line in new[j1:j2]]
+        done = i2
+    lines += [" " + line for line in old[done : done + behind]]
+    old_lines = done + behind - start
+    new_start, new_lines = group[0][2] - before, group[-1][3] + behind - (group[0][2] - before)
+    # As in a unified diff: the start of an empty range is the line before it.
+    return Hunk(start + bool(old_lines), old_lines, new_start + bool(new_lines), new_lines, lines)
+
+
+def _unified(before: str | None, after: str | None, hunks: Sequence[Hunk]) -> str:
+    parts = [_git_header(before, after)]
+    if hunks:
+        parts.append(f"--- {_git_name('a', before)}\n+++ {_git_name('b', after)}\n")
     for hunk in hunks:
         parts.append(f"@@ -{hunk.old_start},{hunk.old_lines} +{hunk.new_start},{hunk.new_lines} @@\n")
         parts += [
@@ -300,110 +367,30 @@ def _unified(before: str | None, after: str | None, hunks: Iterable[Hunk]) -> st
     return "".join(parts)
 
 
-def blame(access: Access, path: str, *, revision: int | None = None) -> Blame:
-    """For each line of a text file, the revision that last changed it, and the entry that it belongs to.
-
-    Content that is no text has no lines. Raises `FileNotFound`.
-    """
-    path = canonical_path(path)
-    with moment(access, revision) as now:
-        file, _ = now.file(path)
-        rows = list(now.blocks_of(file))
-        if not decodes(content(rows, revision)):
-            return Blame(path, [], {})
-        before = _predecessors(now, file, rows)
-        lines = [
-            (text, number, row.entry_id or None)
-            for row in rows
-            for text, number in _blamed(row, before, revision)
-        ]
-        numbers = {number for _, number, _ in lines}
-        revisions = {row.number: _read(row) for row in _revisions(now).filter(number__in=numbers)}
-    blamed = [
-        BlamedLine(n, text.rstrip("\r\n"), number, entry) for n, (text, number, entry) in enumerate(lines, 1)
-    ]
-    return Blame(path, blamed, revisions)
+def _binary(before: str | None, after: str | None) -> str:
+    names = f"{_git_name('a', before)} and {_git_name('b', after)}"
+    return f"{_git_header(before, after)}Binary files {names} differ\n"
 
 
-type _Predecessors = dict[tuple[int, int], Block]
+def _git_header(before: str | None, after: str | None) -> str:
+    """What git needs to apply a file that is empty, comes, goes or moves."""
+    header = f"diff --git {_git_name('a', before or after)} {_git_name('b', after or before)}\n"
+    if before is None:
+        return header + "new file mode 100644\n"
+    if after is None:
+        return header + "deleted file mode 100644\n"
+    if before != after:
+        header += f"rename from {_quoted(before[1:])}\nrename to {_quoted(after[1:])}\n"
+    return header
 
 
-def _predecessors(now: Moment, file: File, rows: Sequence[Block]) -> _Predecessors:
-    """Closed blocks by position and the revision that closed them: what took their place was made from them."""
-    positions = [row.position for row in rows]
-    closed = Block.objects.of(now.access.tree).filter(file_id=file.content_id, removed_in__isnull=False)
-    return {(row.position, row.removed_in or 0): row for row in closed.filter(position__in=positions)}
+def _git_name(side: str, path: str | None) -> str:
+    return "/dev/null" if path is None else _quoted(side + path)
 
 
-def _blamed(row: Block, before: _Predecessors, revision: int | None) -> list[tuple[str, int]]:
-    """The lines of a block with the revision of each, as far as they can be followed back."""
-    chain = [row]
-    while predecessor := before.get((chain[-1].position, chain[-1].added_in)):
-        chain.append(predecessor)
-    lines: list[tuple[str, int]] = []
-    for block in reversed(chain):
-        lines = _carried(lines, _lines(block, None if block is not row else -1), block.added_in)
-    return _carried(lines, _lines(row, revision), row.superseded_in or row.added_in)
-
-
-def _lines(row: Block, revision: int | None) -> list[str]:
-    """A block's lines as of a revision; -1 is before it was superseded."""
-    return rendered(row, revision).decode(errors="replace").splitlines(keepends=True)
-
-
-def _carried(known: Sequence[tuple[str, int]], lines: Sequence[str], revision: int) -> list[tuple[str, int]]:
-    """Lines that were there before keep their revision; the others are of this one."""
-    blamed = [(line, revision) for line in lines]
-    matcher = difflib.SequenceMatcher(None, [text for text, _ in known], lines, autojunk=False)
-    for start, at, size in matcher.get_matching_blocks():
-        blamed[at : at + size] = known[start : start + size]
-    return blamed
-
-
-def entry_history(access: Access, entry_id: str) -> list[EntryVersion]:
-    """The states of an entry and of those that it superseded, directly or not, oldest first.
-
-    Raises `EntryNotFound` where no revision that the access sees has an entry with this id.
-    """
-    with moment(access) as now:
-        blocks = _lineage(now, entry_id)
-        states = sorted(_states(blocks), key=lambda state: (state[0], state[1] != "added"))
-        numbers = {number for number, _, _ in states}
-        revisions = {row.number: _read(row) for row in _revisions(now).filter(number__in=numbers)}
-        return [
-            EntryVersion(revisions[number], action, block.file.path, entry_of(block, number))
-            for number, action, block in states
-            if number in revisions
-        ]
-
-
-def _lineage(now: Moment, entry_id: str) -> list[Block]:
-    found: dict[UUID, Block] = {}
-    wanted, seen = {entry_id}, set[str]()
-    while wanted:
-        rows = (
-            Block.objects.of(now.access.tree)
-            .entries()
-            .filter(now.visible, entry_id__in=wanted)
-            .select_related("file")
-        )
-        found |= {row.pk: row for row in rows if now.access.sees(row.file.path)}
-        seen |= wanted
-        wanted = {row.supersedes for row in rows if row.supersedes} - seen
-    if not any(row.entry_id == entry_id for row in found.values()):
-        raise EntryNotFound(entry_id)
-    return list(found.values())
-
-
-def _states(blocks: Iterable[Block]) -> Iterator[tuple[int, str, Block]]:
-    """Each revision in which an entry's text, or what supersedes it, became another."""
-    ordered = sorted(blocks, key=lambda block: (block.entry_id, block.added_in))
-    for _, versions in groupby(ordered, key=lambda block: block.entry_id):
-        rows = list(versions)
-        starts = {row.added_in for row in rows}
-        for number, row in enumerate(rows):
-            yield row.added_in, "changed" if number else "added", row
-            if row.superseded_in is not None:
-                yield row.superseded_in, "superseded", row
-            if row.removed_in is not None and row.removed_in not in starts:
-                yield row.removed_in, "removed", row
+def _quoted(name: str) -> str:
+    """A name as git writes it: in quotes where it holds one, or a backslash."""
+    if '"' in name or "\\" in name:
+        name = name.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{name}"'
+    return name

@@ -1,0 +1,224 @@
+"""Where what stands in a tree comes from: who wrote each line, and how an entry came to be what it is."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import Q
+
+from memsvc.format import canonical_path
+from memsvc.tree.access import Access
+from memsvc.tree.blocks import content, entry_of, rendered
+from memsvc.tree.errors import EntryNotFound
+from memsvc.tree.files import decodes
+from memsvc.tree.lines import carried
+from memsvc.tree.models import Block, BlockQuerySet, File
+from memsvc.tree.reads.history import read_revision, revisions_of
+from memsvc.tree.reads.moment import Moment, moment
+from memsvc.tree.results import Blame, BlamedLine, EntryVersion, RevisionRead
+
+_BLOCKS_AT_ONCE = 200
+
+type _Marked = list[tuple[str, int]]
+
+
+def blame(access: Access, path: str, *, revision: int | None = None) -> Blame:
+    """For each line of a text file, the revision that last changed it, and the entry that it belongs to.
+
+    Lines that are older than the file's coming into the access's folder are of the revision in which it came. Content
+    that is no text has no lines. Raises `FileNotFound`.
+    """
+    path = canonical_path(path)
+    with moment(access, revision) as now:
+        file, _ = now.file(path)
+        rows = list(now.blocks_of(file))
+        if not decodes(content(rows, revision)):
+            return Blame(path, [], {})
+        marks = _marks(now, file, rows)
+        arrival = _arrival(now, file)
+        lines = [
+            (text, max(number, arrival), row.entry_id or None)
+            for row in rows
+            for text, number in marks[row.pk]
+        ]
+        numbers = {number for _, number, _ in lines}
+        revisions = _revisions(now, numbers)
+    return Blame(path, list(_blamed(lines)), revisions)
+
+
+def _blamed(lines: Sequence[tuple[str, int, str | None]]) -> Iterator[BlamedLine]:
+    """The lines as `read_lines` counts them: a byte order mark that is a block of its own begins the line below."""
+    number, mark = 0, ""
+    for text, revision, entry_id in lines:
+        if text == "\ufeff" and number == 0 and len(lines) > 1:
+            mark = text
+            continue
+        number += 1
+        yield BlamedLine(number, mark + text.splitlines()[0], revision, entry_id)
+        mark = ""
+
+
+def _revisions(now: Moment, numbers: set[int]) -> dict[int, RevisionRead]:
+    rows = revisions_of(now).filter(number__in=numbers).order_by("number")
+    return {row.number: read_revision(row) for row in rows}
+
+
+def _arrival(now: Moment, file: File) -> int:
+    """The revision in which a file came from where the access doesn't see it; 0 when it was always in sight."""
+    if now.access.prefix == "/":
+        return 0
+    former = File.objects.of(now.access.tree).filter(former_of=file.content_id, removed_in__lte=file.added_in)
+    return max((stay.removed_in or 0 for stay in former if not now.access.sees(stay.path)), default=0)
+
+
+def _marks(now: Moment, file: File, rows: Sequence[Block]) -> dict[UUID, _Marked]:
+    """The lines of each of these blocks with their revisions: the file's changes gone through from the first on."""
+    blocks = Block.objects.of(now.access.tree).filter(file_id=file.content_id)
+    ancestors = _ancestors(blocks, rows)
+    marks: dict[UUID, _Marked] = {}
+    closed: dict[int, list[Block]] = defaultdict(list)
+    for row in ancestors:
+        if row.removed_in is not None:
+            closed[row.removed_in].append(row)
+    needed = blocks.filter(pk__in=[row.pk for row in ancestors]).order_by("added_in", "position")
+    streamed = needed.iterator(chunk_size=_BLOCKS_AT_ONCE)
+    for number, group in groupby(streamed, key=lambda block: block.added_in):
+        added = list(group)
+        before = [line for row in closed.pop(number, []) for line in marks.pop(row.pk, [])]
+        lines = [_lines(row, row.added_in) for row in added]
+        known = carried(before, [line for each in lines for line in each], number)
+        for row, each in zip(added, lines, strict=True):
+            own, known = known[: len(each)], known[len(each) :]
+            marks[row.pk] = _superseded(row, own, now.revision)
+    return marks
+
+
+def _ancestors(blocks: BlockQuerySet, rows: Sequence[Block]) -> list[Block]:
+    """These blocks, and all that were replaced where they, or others of these, came; without their text."""
+    bare = list(blocks.only("pk", "position", "added_in", "removed_in").order_by("position"))
+    ended: dict[int, list[Block]] = defaultdict(list)
+    begun: dict[int, list[Block]] = defaultdict(list)
+    for block in bare:
+        begun[block.added_in].append(block)
+        if block.removed_in is not None:
+            ended[block.removed_in].append(block)
+    numbers, seen = {row.added_in for row in rows}, set[int]()
+    while numbers:
+        seen |= numbers
+        numbers = {block.added_in for number in numbers for block in ended[number]} - seen
+    return [block for block in bare if block.added_in in seen]
+
+
+def _lines(row: Block, revision: int) -> list[str]:
+    return rendered(row, revision).decode(errors="replace").splitlines(keepends=True)
+
+
+def _superseded(row: Block, lines: _Marked, revision: int | None) -> _Marked:
+    """With the line that retires an entry, where it was retired while the block stood."""
+    number = row.superseded_in
+    if number is None or (revision is not None and number > revision):
+        return lines
+    return carried(lines, _lines(row, number), number)
+
+
+def entry_history(access: Access, entry_id: str) -> list[EntryVersion]:
+    """The states of an entry and of those that it superseded, directly or not, oldest first.
+
+    Each is what `get_entry` answers from that revision on. Raises `EntryNotFound` where no revision that the access
+    sees has an entry with this id.
+    """
+    with moment(access) as now:
+        states = [state for each in _lineage(now, entry_id) for state in _states(now, each)]
+        if not any(block.entry_id == entry_id for _, _, _, block in states):
+            raise EntryNotFound(entry_id)
+        states.sort(key=lambda state: (state[0], state[1] == "superseded"))
+        revisions = _revisions(now, {number for number, _, _, _ in states})
+        return [
+            EntryVersion(revisions[number], action, path, entry_of(block, number))
+            for number, action, path, block in states
+        ]
+
+
+_LINEAGE = """
+WITH RECURSIVE lineage (entry_id) AS (
+    SELECT %s::text
+    UNION
+    SELECT b.supersedes FROM lineage
+    JOIN tree_block b ON b.entry_id = lineage.entry_id COLLATE "C"
+    WHERE b.tenant_id = %s AND b.tree_id = %s AND b.kind = 'entry' AND b.supersedes != ''
+)
+SELECT entry_id FROM lineage
+"""
+
+
+def _lineage(now: Moment, entry_id: str) -> list[str]:
+    """An entry's id, and those of all that it superseded."""
+    if "\0" in entry_id:
+        raise EntryNotFound(entry_id)
+    tree = now.access.tree
+    with connection.cursor() as cursor:
+        cursor.execute(_LINEAGE, [entry_id, tree.tenant_id, tree.pk])
+        return [found for (found,) in cursor.fetchall()]
+
+
+type _State = tuple[int, str, str, Block]
+
+
+def _states(now: Moment, entry_id: str) -> Iterator[_State]:
+    """Each revision in which an entry came, went, moved, or became another."""
+    named = Block.objects.of(now.access.tree).entries().filter(now.visible, entry_id=entry_id)
+    blocks = list(named.order_by("position"))
+    stays = _stays(now, {block.file_id for block in blocks})
+    numbers = {n for block in blocks for n in (block.added_in, block.removed_in, block.superseded_in) if n}
+    # Of a file's comings and goings only those count in which the entry was there: the others change nothing.
+    numbers |= {n for each in stays.values() for stay in each for n in (stay.added_in, stay.removed_in) if n}
+    before: tuple[str, Block, int] | None = None
+    for number in sorted(numbers):
+        found = _standing(blocks, stays, number)
+        if before is None and found is not None:
+            yield number, "added", *found
+        elif before is not None and found is None:
+            yield number, "removed", before[0], before[1]
+        elif before is not None and found is not None and (action := _action(before, found, number)):
+            yield number, action, *found
+        before = (*found, number) if found else None
+
+
+def _stays(now: Moment, ids: set[UUID]) -> dict[UUID, list[File]]:
+    """Where each file stood, from when to when, as far as the access sees it."""
+    rows = File.objects.of(now.access.tree).filter(Q(pk__in=ids) | Q(former_of__in=ids))
+    stays: dict[UUID, list[File]] = defaultdict(list)
+    for row in rows:
+        if now.access.sees(row.path):
+            stays[row.content_id].append(row)
+    return stays
+
+
+def _standing(
+    blocks: Sequence[Block], stays: dict[UUID, list[File]], number: int
+) -> tuple[str, Block] | None:
+    """The entry in a revision: of several with one id, the first in path order has it."""
+    found = [
+        (stay.path, block)
+        for block in blocks
+        if _stands(block, number)
+        for stay in stays.get(block.file_id, [])
+        if _stands(stay, number)
+    ]
+    return min(found, key=lambda place: (place[0], place[1].position), default=None)
+
+
+def _stands(row: Block | File, number: int) -> bool:
+    return row.added_in <= number and (row.removed_in is None or row.removed_in > number)
+
+
+def _action(before: tuple[str, Block, int], found: tuple[str, Block], number: int) -> str:
+    path, block = found
+    was_path, was, earlier = before
+    if entry_of(block, number).superseded_by and not entry_of(was, earlier).superseded_by:
+        return "superseded"
+    if rendered(block, number).strip() != rendered(was, earlier).strip():
+        return "changed"
+    return "moved" if path != was_path else ""
