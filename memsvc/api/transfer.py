@@ -1,6 +1,7 @@
+from collections.abc import Iterator
 from contextlib import ExitStack
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, ClassVar, cast
 
 from django.conf import settings
 from django.http import StreamingHttpResponse
@@ -15,8 +16,10 @@ from memsvc.api.parsers import copy_body
 from memsvc.api.problems import InvalidRequest
 from memsvc.api.serializers import ImportQuery, RevisionQuery
 from memsvc.api.views import TreeView
+from memsvc.transfer.bundles import export_bundle
 from memsvc.transfer.exports import export_zip
 from memsvc.transfer.imports import import_zip
+from memsvc.tree.access import Access
 from tenants.scopes import Scope
 
 ZIP_MEDIA_TYPE = "application/zip"
@@ -33,19 +36,41 @@ class OneKind(BaseContentNegotiation):
 
 
 class ExportView(TreeView):
-    """The tree as a zip archive, streamed; one revision always gives the same bytes."""
+    """A tree, streamed; one revision always gives the same bytes."""
 
     scopes = {"GET": Scope.EXPORT}
     queries = {"GET": RevisionQuery}
     content_negotiation_class = OneKind
+    media_type: ClassVar[str]
+    name: ClassVar[str]
+
+    def pieces(self, access: Access, revision: int | None) -> Iterator[bytes]:
+        raise NotImplementedError
 
     def get(self, request: Request, tree: str) -> StreamingHttpResponse:
-        pieces = export_zip(self.access, revision_of(self.access, self.params))
         return StreamingHttpResponse(
-            pieces,
-            content_type=ZIP_MEDIA_TYPE,
-            headers={"Content-Disposition": 'attachment; filename="export.zip"'},
+            self.pieces(self.access, revision_of(self.access, self.params)),
+            content_type=self.media_type,
+            headers={"Content-Disposition": f'attachment; filename="{self.name}"'},
         )
+
+
+class ZipExportView(ExportView):
+    """The files as a zip archive."""
+
+    media_type, name = ZIP_MEDIA_TYPE, "export.zip"
+
+    def pieces(self, access: Access, revision: int | None) -> Iterator[bytes]:
+        return export_zip(access, revision)
+
+
+class BundleExportView(ExportView):
+    """The whole history as a git bundle, a commit for each revision."""
+
+    media_type, name = "application/x-git-bundle", "export.bundle"
+
+    def pieces(self, access: Access, revision: int | None) -> Iterator[bytes]:
+        return export_bundle(access, revision)
 
 
 class ZipParser(BaseParser):

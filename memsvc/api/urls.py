@@ -17,7 +17,7 @@ from memsvc.api.history import (
 )
 from memsvc.api.me import MeView
 from memsvc.api.search import SearchView
-from memsvc.api.transfer import ExportView, ImportsView
+from memsvc.api.transfer import BundleExportView, ImportsView, ZipExportView
 from memsvc.api.trees import ArchiveView, CloneView, ScaffoldView, TreeDetailView, TreesView
 
 
@@ -70,6 +70,7 @@ urlpatterns = [
     path("v1/trees/<str:tree>/episodes", EpisodesView.as_view()),
     path("v1/trees/<str:tree>/index", IndexView.as_view()),
     path("v1/trees/<str:tree>/batch", BatchView.as_view()),
-    path("v1/trees/<str:tree>/export.zip", ExportView.as_view()),
+    path("v1/trees/<str:tree>/export.zip", ZipExportView.as_view()),
+    path("v1/trees/<str:tree>/export.bundle", BundleExportView.as_view()),
     path("v1/trees/<str:tree>/imports", ImportsView.as_view()),
 ]

@@ -1,13 +1,16 @@
 import io
+import subprocess
 import zipfile
+from pathlib import Path
 from typing import Any
 
 from rest_framework.test import APIClient
 
 from tests.api.support import paths, problem, put, raw, streamed
 
-EXPORT = "/v1/trees/default/export.zip"
-IMPORTS = "/v1/trees/default/imports"
+TREE = "/v1/trees/default"
+EXPORT = f"{TREE}/export.zip"
+IMPORTS = f"{TREE}/imports"
 
 
 def zip_of(files: dict[str, bytes]) -> bytes:
@@ -89,3 +92,20 @@ def test_a_strangers_export_is_empty(api: APIClient, stranger: APIClient) -> Non
 
     with zipfile.ZipFile(io.BytesIO(exported(stranger))) as archive:
         assert not [name for name in archive.namelist() if name.endswith(".md")]
+
+
+def test_the_history_goes_out_as_a_git_bundle(api: APIClient, tmp_path: Path) -> None:
+    put(api, "memory/a.md", b"one\r\n")
+    put(api, "memory/a.md", b"two\r\n")
+
+    answer = api.get(f"{TREE}/export.bundle")
+
+    assert answer.headers["Content-Type"] == "application/x-git-bundle"
+    (tmp_path / "export.bundle").write_bytes(streamed(answer))
+    subprocess.run(["git", "clone", "-q", "export.bundle", "clone"], cwd=tmp_path, check=True)
+    assert (tmp_path / "clone/memory/a.md").read_bytes() == b"two\r\n"
+    assert problem(api.get(f"{TREE}/export.bundle", {"revision": 9})) == (404, "revision_not_found")
+
+
+def test_there_is_no_bundle_of_an_empty_history(api: APIClient) -> None:
+    assert problem(api.get(f"{TREE}/export.bundle")) == (404, "file_not_found")
