@@ -374,7 +374,7 @@ class CloneInput(TreeName):
 
 
 class DeleteTreeQuery(Query):
-    confirm = TextField()
+    confirm = TextField(default="")
 
 
 class ImportQuery(Query):

@@ -1,35 +1,88 @@
+from uuid import UUID
+
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memsvc.api import answers
-from memsvc.api.serializers import Nothing, TreeInput
-from memsvc.api.views import TenantView, TreeView, opens
-from memsvc.tree import services
+from memsvc.api.problems import InvalidRequest
+from memsvc.api.serializers import CloneInput, DeleteTreeQuery, Nothing, TreeInput, TreePatch, TreesQuery
+from memsvc.api.views import TenantView, TreeView
+from memsvc.tree import services, trees
+from memsvc.tree.cloning import clone_tree
 from memsvc.tree.errors import Forbidden
-from memsvc.tree.trees import create_tree, list_trees
+from tenants.authentication import Caller
 from tenants.scopes import Scope
 
 
 class TreesView(TenantView):
+    """The tenant's trees that the key opens, by name."""
+
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
+    queries = {"GET": TreesQuery}
 
     def get(self, request: Request) -> Response:
-        trees = [tree for tree in list_trees(self.caller.tenant) if opens(self.caller.key, tree.name)]
-        return Response(answers.items(map(answers.tree, trees), next=None))
+        page = trees.trees_page(
+            self.caller.tenant,
+            only=self.caller.key.tree or None,
+            cursor=self.params["cursor"],
+            limit=self.params["limit"],
+        )
+        return Response(answers.items(map(answers.tree, page.items), next=page.next))
 
     def post(self, request: Request) -> Response:
-        name = self.body(TreeInput)["name"]
-        key = self.caller.key
-        if key.tree or key.path_prefix != "/":
-            raise Forbidden(name, key.tree or key.path_prefix)
-        return Response(answers.tree(create_tree(self.caller.tenant, name)), status=201)
+        data = self.body(TreeInput)
+        require_every_tree(self.caller, data["name"])
+        made = trees.create_tree(self.caller.tenant, data["name"], description=data["description"])
+        return Response(answers.tree(made), status=201)
 
 
 class TreeDetailView(TreeView):
-    scopes = {"GET": Scope.READ}
+    """One tree: what it is, and how much the key sees of it."""
+
+    scopes = {"GET": Scope.READ, "PATCH": Scope.WRITE, "DELETE": Scope.ADMIN}
+    queries = {"DELETE": DeleteTreeQuery}
 
     def get(self, request: Request, tree: str) -> Response:
-        return Response(answers.tree(self.access.tree))
+        access = self.access
+        return Response(answers.tree_detail(access.tree, trees.measure(access)))
+
+    def patch(self, request: Request, tree: str) -> Response:
+        data = self.body(TreePatch)
+        return Response(answers.tree(trees.describe_tree(self.access, data["description"])))
+
+    def delete(self, request: Request, tree: str) -> Response:
+        """Delete a tree with its history, for good: `confirm` must repeat its name."""
+        access = self.access
+        if self.params["confirm"] != access.tree.name:
+            raise InvalidRequest("confirm must be the name of the tree, exactly.")
+        trees.delete_tree(access)
+        return Response({"name": access.tree.name, "deleted": True})
+
+    def tree_in_answer(self) -> UUID | None:
+        # The answer to a DELETE must outlive the tree, and none of them holds content.
+        return None
+
+
+class CloneView(TreeView):
+    """A new tree that begins with the files of this one, as of a revision."""
+
+    scopes = {"POST": Scope.WRITE}
+
+    def post(self, request: Request, tree: str) -> Response:
+        data = self.body(CloneInput)
+        access = self.access
+        require_every_tree(self.caller, data["name"])
+        return Response(answers.tree(clone_tree(access, data["name"], revision=data["revision"])), status=201)
+
+
+class ArchiveView(TreeView):
+    """Make a tree read-only, for good."""
+
+    scopes = {"POST": Scope.WRITE}
+
+    def post(self, request: Request, tree: str) -> Response:
+        self.body(Nothing)
+        return Response(answers.tree(trees.archive_tree(self.access)))
 
 
 class ScaffoldView(TreeView):
@@ -40,3 +93,10 @@ class ScaffoldView(TreeView):
     def post(self, request: Request, tree: str) -> Response:
         self.body(Nothing)
         return Response({"created": services.scaffold(self.access)})
+
+
+def require_every_tree(caller: Caller, name: str) -> None:
+    """Refuse a key that is limited to one tree or folder: it can't open what it makes."""
+    key = caller.key
+    if key.tree or key.path_prefix != "/":
+        raise Forbidden(name, key.tree or key.path_prefix)

@@ -93,6 +93,14 @@ class PathTaken(Conflict):
         self.path = path
 
 
+class TreeArchived(Conflict):
+    code = "tree_archived"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"The tree '{name}' is archived: it can be read and cloned, but no longer changed.")
+        self.name = name
+
+
 class TreeExists(Conflict):
     code = "tree_exists"
 

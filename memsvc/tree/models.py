@@ -51,10 +51,13 @@ class Tree(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="trees")
     name = BytewiseTextField()
+    description = models.TextField(default="", blank=True)
     revision = models.BigIntegerField(default=0)
     # Set by an import, which keeps index files as they came: the next change gives every file its row.
     index_behind = models.BooleanField(default=False)
     created_at = models.DateTimeField(db_default=Now())
+    # From then on it may be read and copied, and no longer changed.
+    archived_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [

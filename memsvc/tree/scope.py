@@ -21,7 +21,7 @@ from psycopg.errors import LockNotAvailable
 
 from memsvc.tree import statements
 from memsvc.tree.access import Access
-from memsvc.tree.errors import Busy, TreeError, TreeNotFound, Unavailable
+from memsvc.tree.errors import Busy, TreeArchived, TreeError, TreeNotFound, Unavailable
 from memsvc.tree.models import Revision, Tree
 from tenants.actors import Actor
 
@@ -63,18 +63,30 @@ def reading(access: Access) -> Iterator[None]:
 def changing(access: Access, action: str, *, message: str = "") -> Iterator[Change]:
     """Lock the tree, and keep what is done inside as its next revision.
 
-    Raises `ReadOnly` for an access that may not write, `Busy` when the lock is not to be had in time and
-    `TreeNotFound` when the tree was deleted meanwhile; then nothing was changed.
+    Raises `ReadOnly` for an access that may not write, `Busy` when the lock is not to be had in time,
+    `TreeArchived`, and `TreeNotFound` when the tree was deleted meanwhile; then nothing was changed.
     """
     access.require_write()
     with _transaction():
         tree = statements.lock_tree(access.tree)
         if tree is None:
             raise TreeNotFound(access.tree.name)
+        if tree.archived_at is not None:
+            raise TreeArchived(tree.name)
         change = Change(tree=tree, actor=access.actor, at=datetime.now(tz=UTC), number=tree.revision + 1)
         yield change
         if change.made:
             _record(change, action, message)
+
+
+@contextmanager
+def holding(tree: Tree) -> Iterator[Tree]:
+    """Lock a tree, archived or not, for what makes no revision of it. Raises `Busy` and `TreeNotFound`."""
+    with _transaction():
+        locked = statements.lock_tree(tree)
+        if locked is None:
+            raise TreeNotFound(tree.name)
+        yield locked
 
 
 def _record(change: Change, action: str, message: str) -> None:
@@ -122,4 +134,4 @@ def _translated(error: DatabaseError | InterfaceError) -> TreeError | None:
     return Unavailable() if passes and isinstance(error, (OperationalError, InterfaceError)) else None
 
 
-__all__ = ["Change", "TreeError", "changing", "reading"]
+__all__ = ["Change", "TreeError", "changing", "holding", "reading"]

@@ -1,22 +1,45 @@
-"""Finding and making a tenant's trees."""
+"""Finding, making, describing, archiving and deleting a tenant's trees."""
 
 import unicodedata
+from dataclasses import dataclass
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
+from django.db.models import Count, Sum
+from django.utils import timezone
 
 from memsvc.format import checked_text
-from memsvc.tree import statements
-from memsvc.tree.errors import TreeExists, TreeNotFound
+from memsvc.tree.access import Access
+from memsvc.tree.errors import Forbidden, TreeArchived, TreeExists, TreeNotFound
 from memsvc.tree.models import Tree
+from memsvc.tree.reads.cursors import after_text, cursor_of_text
+from memsvc.tree.reads.moment import moment
+from memsvc.tree.scope import holding
+from tenants.idempotency import forget_tree
 from tenants.models import Tenant
 
 DEFAULT_TREE = "default"
 MAX_NAME_BYTES = 255
+MAX_DESCRIPTION_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class TreesPage:
+    items: list[Tree]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSize:
+    """What one access sees of a tree now: files, their bytes, and entries, superseded ones too."""
+
+    files: int
+    bytes: int
+    entries: int
 
 
 def tree_of(tenant: Tenant, name: str = DEFAULT_TREE) -> Tree:
     """A tenant's tree by its exact name; the default one is made at its first use. Raises `TreeNotFound`."""
-    tree = statements.tree_named(tenant.pk, unicodedata.normalize("NFC", name))
+    tree = Tree.objects.filter(tenant=tenant, name=unicodedata.normalize("NFC", name)).first()
     if tree is not None:
         return tree
     if name != DEFAULT_TREE:
@@ -24,15 +47,94 @@ def tree_of(tenant: Tenant, name: str = DEFAULT_TREE) -> Tree:
     return Tree.objects.get_or_create(tenant=tenant, name=DEFAULT_TREE)[0]
 
 
-def create_tree(tenant: Tenant, name: str) -> Tree:
+def create_tree(tenant: Tenant, name: str, *, description: str = "") -> Tree:
     """A new, empty tree. The name is free text up to 255 bytes, and its own: raises `TreeExists`."""
     name = unicodedata.normalize("NFC", checked_text(name, field="name", max_bytes=MAX_NAME_BYTES))
+    description = _checked_description(description)
     try:
         with transaction.atomic():
-            return Tree.objects.create(tenant=tenant, name=name)
+            return Tree.objects.create(tenant=tenant, name=name, description=description)
     except IntegrityError as error:
         raise TreeExists(name) from error
 
 
 def list_trees(tenant: Tenant) -> list[Tree]:
     return list(Tree.objects.filter(tenant=tenant).order_by("name"))
+
+
+def trees_page(
+    tenant: Tenant, *, only: str | None = None, cursor: str | None = None, limit: int = 100
+) -> TreesPage:
+    """A page of a tenant's trees by name, in code-point order; of the one named `only`, where it is given."""
+    trees = Tree.objects.filter(tenant=tenant).order_by("name")
+    if only is not None:
+        trees = trees.filter(name=only)
+    if cursor is not None:
+        trees = trees.filter(name__gt=after_text(cursor))
+    found = list(trees[: limit + 1])
+    items = found[:limit]
+    return TreesPage(items, cursor_of_text(items[-1].name) if len(found) > limit else None)
+
+
+def measure(access: Access) -> TreeSize:
+    """How much an access sees of its tree."""
+    with moment(access) as now:
+        files = now.files()
+        counted = files.aggregate(count=Count("pk"), size=Sum("size"))
+        entries = now.blocks().entries()
+        if access.prefix != "/":
+            entries = entries.filter(file__in=files.order_by().values("pk"))
+        return TreeSize(counted["count"], counted["size"] or 0, entries.count())
+
+
+def describe_tree(access: Access, description: str) -> Tree:
+    """Give a tree another description, which is for people and no part of its history."""
+    description = _checked_description(description)
+    require_whole(access)
+    access.require_write()
+    with holding(access.tree) as tree:
+        if tree.archived_at is not None:
+            raise TreeArchived(tree.name)
+        tree.description = description
+        tree.save(update_fields=["description"])
+    return tree
+
+
+def archive_tree(access: Access) -> Tree:
+    """Let nobody change a tree any more, for good. A second call keeps the first time."""
+    require_whole(access)
+    access.require_write()
+    with holding(access.tree) as tree:
+        if tree.archived_at is None:
+            tree.archived_at = timezone.now()
+            tree.save(update_fields=["archived_at"])
+    return tree
+
+
+def delete_tree(access: Access) -> None:
+    """Delete a tree with all its files and their history, and the stored answers that may quote from it.
+
+    Its name is free afterwards; keys that are limited to the name open whatever gets it next.
+    """
+    require_whole(access)
+    with holding(access.tree) as tree:
+        forget_tree(tree.tenant_id, tree.pk)
+        with connection.cursor() as cursor:
+            # By table, because a cascade would look up each file's blocks one by one.
+            for table in ("tree_block", "tree_file", "tree_revision"):
+                cursor.execute(
+                    f"DELETE FROM {table} WHERE tenant_id = %s AND tree_id = %s", [tree.tenant_id, tree.pk]
+                )
+            cursor.execute(
+                "DELETE FROM tree_tree WHERE tenant_id = %s AND id = %s", [tree.tenant_id, tree.pk]
+            )
+
+
+def require_whole(access: Access) -> None:
+    """Refuse an access that sees only a part of its tree."""
+    if access.prefix != "/":
+        raise Forbidden("/", access.prefix)
+
+
+def _checked_description(description: str) -> str:
+    return checked_text(description, field="description", max_bytes=MAX_DESCRIPTION_BYTES)

@@ -27,6 +27,8 @@ EVERY_METHOD = [method.upper() for method in METHODS]
 # Bodies with which a call would succeed for the one whose tree it is.
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("v1/trees", "POST"): {"name": "new"},
+    ("v1/trees/<str:tree>", "PATCH"): {"description": "overwritten"},
+    ("v1/trees/<str:tree>:clone", "POST"): {"name": "copy"},
     ("v1/trees/<str:tree>/files/<anytext:path>", "PUT"): {"content": "overwritten"},
     ("v1/trees/<str:tree>/files/<anytext:path>", "PATCH"): {"old_string": "c", "new_string": "gone"},
     ("v1/trees/<str:tree>/files:grep", "POST"): {"pattern": "canary"},
@@ -107,9 +109,8 @@ def test_a_key_may_do_what_its_scope_says_and_no_more(
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_a_stranger_learns_and_changes_nothing(
-    stranger: APIClient, secret: dict[str, str], route: str
-) -> None:
+def test_a_stranger_learns_and_changes_nothing(bob: Tenant, secret: dict[str, str], route: str) -> None:
+    stranger = client_with(make_key(bob, *Scope)[1])
     for method in EVERY_METHOD:
         for tree in ("default", "private"):
             answer = call(stranger, route, method, {**secret, "tree": tree})
