@@ -106,6 +106,18 @@ class InFlight(Conflict):
     retry_after: float | None = None
 
 
+class UndoRefused(Conflict):
+    """Something has changed since in the same place, so nothing was undone; `conflicts` says what and where."""
+
+    default_code = "undo_conflict"
+
+    @property
+    def conflicts(self) -> tuple[Mapping[str, object], ...]:
+        """Each with `revision`, `path` and `reason`."""
+        found = self.members.get("conflicts")
+        return tuple(each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()
+
+
 class EditRefused(Conflict):
     """The text to replace is not there, or is there more often than once; nothing was changed."""
 
@@ -184,6 +196,7 @@ _BY_CODE: Final[dict[str, type[MemsvcError]]] = {
     "offset_beyond_end": OffsetBeyondEnd,
     "string_not_found": EditRefused,
     "string_not_unique": EditRefused,
+    "undo_conflict": UndoRefused,
 }
 
 _BY_STATUS: Final[dict[int, type[MemsvcError]]] = {

@@ -28,13 +28,16 @@ from memsvc.client.connection import (
 from memsvc.client.errors import InvalidRequest, UnexpectedAnswer
 from memsvc.client.records import (
     BatchResult,
+    Blame,
     Deleted,
     Downloaded,
     Edited,
     EntryRead,
     EntryRetired,
+    EntryVersion,
     EntryWritten,
     FileBytes,
+    FileDiff,
     ImportReport,
     IndexView,
     Listed,
@@ -42,7 +45,11 @@ from memsvc.client.records import (
     Me,
     Moved,
     Page,
+    Restored,
+    Revision,
+    RevisionDetail,
     TreeInfo,
+    Undone,
     Uploaded,
     Window,
     Written,
@@ -55,6 +62,8 @@ from memsvc.format.text import checked_text
 
 type SearchMode = Literal["words", "phrase"]
 type Status = Literal["active", "superseded", "all"]
+# A revision's number, or an instant: what was the newest revision then.
+type AsOf = int | datetime
 
 _RAW: Final = "application/octet-stream"
 # Thousands of files are one transaction, and the answer comes when it has ended.
@@ -68,8 +77,8 @@ class MemsvcClient:
     (`memsvc.client.errors`) when it was not done. Calls that failed for a passing reason are repeated, and done
     once all the same. One client may be used from many threads; it keeps its connections open until `close()`.
 
-    `revision` in a read gives the tree as of that revision; `if_match` in a change is the etag that a read gave and
-    makes the change fail with PreconditionFailed when somebody else was faster.
+    `revision` in a read gives the tree as of that revision, by its number or by an instant; `if_match` in a change is
+    the etag that a read gave and makes the change fail with PreconditionFailed when somebody else was faster.
     """
 
     def __init__(
@@ -124,16 +133,16 @@ class MemsvcClient:
         *,
         cursor: str | None = None,
         limit: int | None = None,
-        revision: int | None = None,
+        revision: AsOf | None = None,
     ) -> Page[Listed]:
         """One page of all files below a folder, by path."""
         return self._listing(prefix, depth=None, cursor=cursor, limit=limit, revision=revision)
 
-    def iter_files(self, prefix: str = "/", *, revision: int | None = None) -> Iterator[Listed]:
+    def iter_files(self, prefix: str = "/", *, revision: AsOf | None = None) -> Iterator[Listed]:
         """All files below a folder, by path, page after page."""
         return _all_items(lambda cursor: self.list_files(prefix, cursor=cursor, revision=revision))
 
-    def list_folder(self, folder: str = "/", *, revision: int | None = None) -> list[Listed]:
+    def list_folder(self, folder: str = "/", *, revision: AsOf | None = None) -> list[Listed]:
         """The files and folders directly in a folder, in code-point order."""
         return list(
             _all_items(
@@ -142,20 +151,20 @@ class MemsvcClient:
         )
 
     def read_lines(
-        self, path: str, *, offset: int = 0, limit: int = 2000, revision: int | None = None
+        self, path: str, *, offset: int = 0, limit: int = 2000, revision: AsOf | None = None
     ) -> Window:
         """At most `limit` lines of a text file from line `offset` (0 is the first); other files come whole."""
         response = self._connection.send(
             "GET",
             self._file(path),
-            query={"offset": offset, "limit": limit, "revision": revision},
+            query={"offset": offset, "limit": limit, **_as_of(revision)},
         )
         return _parsed(response, lambda data: parsing.window(data, _etag(response)))
 
-    def read_bytes(self, path: str, *, revision: int | None = None) -> FileBytes:
+    def read_bytes(self, path: str, *, revision: AsOf | None = None) -> FileBytes:
         """A whole file, byte for byte."""
         response = self._connection.send(
-            "GET", self._file(path), query={"revision": revision}, headers={"Accept": _RAW}
+            "GET", self._file(path), query=_as_of(revision), headers={"Accept": _RAW}
         )
         return FileBytes(_canonical(path), response.content, _etag(response))
 
@@ -167,7 +176,7 @@ class MemsvcClient:
             return None
         return FileBytes(_canonical(path), response.content, _etag(response))
 
-    def read_text(self, path: str, *, revision: int | None = None) -> str:
+    def read_text(self, path: str, *, revision: AsOf | None = None) -> str:
         """A whole text file with its own line ends; InvalidRequest (`not_text`) when it isn't UTF-8."""
         try:
             return self.read_bytes(path, revision=revision).data.decode("utf-8")
@@ -236,13 +245,13 @@ class MemsvcClient:
         path: str = "/",
         glob: str | None = None,
         max_count: int | None = None,
-        revision: int | None = None,
+        revision: AsOf | None = None,
     ) -> Matches:
         """The lines that hold `pattern`, literally, in files by path; `truncated` when there are more."""
         body = {"pattern": pattern, "path": _folder(path), "glob": glob, "max_count": max_count}
         return self._question("files:grep", parsing.matches, body, revision=revision)
 
-    def glob(self, pattern: str, *, path: str = "/", revision: int | None = None) -> list[Listed]:
+    def glob(self, pattern: str, *, path: str = "/", revision: AsOf | None = None) -> list[Listed]:
         """The files below `path` whose names match `pattern`, by path."""
         body = {"pattern": pattern, "path": _folder(path)}
         found = self._question(
@@ -290,7 +299,7 @@ class MemsvcClient:
         path_prefix: str | None = None,
         cursor: str | None = None,
         limit: int | None = None,
-        revision: int | None = None,
+        revision: AsOf | None = None,
     ) -> Page[EntryRead]:
         """One page of the entries that pass all the filters, newest first."""
         query = {
@@ -305,7 +314,7 @@ class MemsvcClient:
             "path_prefix": path_prefix,
             "cursor": cursor,
             "limit": limit,
-            "revision": revision,
+            **_as_of(revision),
         }
         return self._ask(
             "GET",
@@ -314,11 +323,11 @@ class MemsvcClient:
             query=query,
         )
 
-    def get_entry(self, entry_id: str) -> EntryRead:
+    def get_entry(self, entry_id: str, *, revision: AsOf | None = None) -> EntryRead:
         """One entry by its id; NotFound when there is none."""
         if not entry_id:
             raise InvalidRequest("An entry id is needed.")
-        return self._ask("GET", self._entry(entry_id), parsing.entry_read)
+        return self._ask("GET", self._entry(entry_id), parsing.entry_read, query=_as_of(revision))
 
     def add_entry(
         self,
@@ -406,6 +415,7 @@ class MemsvcClient:
         include_superseded: bool = False,
         cursor: str | None = None,
         limit: int | None = None,
+        revision: AsOf | None = None,
     ) -> Page[EntryRead]:
         """One page of the entries that hold all the words of `query` (or, as a phrase, exactly that text)."""
         fields = {
@@ -421,7 +431,9 @@ class MemsvcClient:
             "cursor": cursor,
             "limit": limit,
         }
-        return self._question("search", lambda data: parsing.page(data, parsing.entry_read), fields)
+        return self._question(
+            "search", lambda data: parsing.page(data, parsing.entry_read), fields, revision=revision
+        )
 
     def recent_episodes(self, *, since: datetime | None = None, limit: int | None = None) -> list[EntryRead]:
         """The newest `limit` active episodes, oldest first."""
@@ -432,10 +444,102 @@ class MemsvcClient:
             query={"since": _utc(since), "limit": limit},
         )
 
-    def read_index(self, kind: MemoryKind | None = None, *, revision: int | None = None) -> IndexView:
+    def read_index(self, kind: MemoryKind | None = None, *, revision: AsOf | None = None) -> IndexView:
         """The router index of a kind, or the root one."""
-        query = {"kind": kind, "revision": revision}
+        query = {"kind": kind, **_as_of(revision)}
         return self._ask("GET", f"{self._at}/index", parsing.index_view, query=query)
+
+    # History
+
+    def list_revisions(
+        self,
+        *,
+        actor: str | None = None,
+        path: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Page[Revision]:
+        """One page of the tree's revisions, newest first: by an actor's id, of a file or folder, of a time."""
+        query = {
+            "actor": actor,
+            "path": None if path is None else _folder(path),
+            "since": _utc(since),
+            "until": _utc(until),
+            "cursor": cursor,
+            "limit": limit,
+        }
+        return self._ask(
+            "GET",
+            f"{self._at}/revisions",
+            lambda data: parsing.page(data, parsing.revision),
+            query=query,
+        )
+
+    def get_revision(self, number: int) -> RevisionDetail:
+        """A revision with the files and entries that it changed."""
+        return self._ask("GET", self._revision(number), parsing.revision_detail)
+
+    def diff(self, old: int, new: int | None = None, *, path: str | None = None) -> list[FileDiff]:
+        """How each file, or those at and below `path`, differs between a revision and another one, or now."""
+        return self._ask(
+            "GET",
+            f"{self._revision(old)}/diff",
+            lambda data: [parsing.file_diff(item) for item in parsing.objects(data, "items")],
+            query={"against": new, "path": None if path is None else _folder(path)},
+        )
+
+    def blame(self, path: str, *, revision: AsOf | None = None) -> Blame:
+        """For each line of a text file, the revision that last changed it."""
+        query = {"path": _canonical(path), **_as_of(revision)}
+        return self._ask("GET", f"{self._at}/blame", parsing.blame, query=query)
+
+    def entry_history(self, entry_id: str) -> list[EntryVersion]:
+        """What an entry was from revision to revision, and before it those that it superseded; oldest first."""
+        return self._ask(
+            "GET",
+            f"{self._entry(entry_id)}/history",
+            lambda data: [parsing.entry_version(item) for item in parsing.objects(data, "items")],
+        )
+
+    def restore(self, revision: int, *, path: str | None = None, message: str = "") -> Restored:
+        """Bring a file, a folder, or all that the key sees back to what it was; what came since goes."""
+        body = {} if path is None else {"path": _folder(path)}
+        return self._restore(revision, body, message)
+
+    def restore_entry(self, entry_id: str, revision: int, *, message: str = "") -> Restored:
+        """Bring one entry back as it was; the rest of its file stays as it is."""
+        return self._restore(revision, {"entry": entry_id}, message)
+
+    def undo(
+        self,
+        *,
+        revision: int | None = None,
+        actor: str | None = None,
+        since: int | None = None,
+        dry_run: bool = False,
+        skip_conflicts: bool = False,
+        message: str = "",
+    ) -> Undone:
+        """Take back what one revision, or one actor from the revision `since` on, did; what others did stays.
+
+        UndoRefused when something has changed since in the same place, unless `skip_conflicts` asks for the rest.
+        With `dry_run` nothing is changed, and the answer says what would be.
+        """
+        fields = {
+            "revision": revision,
+            "actor": actor,
+            "since": since,
+            "dry_run": dry_run or None,
+            "skip_conflicts": skip_conflicts or None,
+        }
+        return self._ask(
+            "POST",
+            f"{self._at}:undo",
+            parsing.undone,
+            body=_with_message(_given(fields), message),
+        )
 
     # The whole tree
 
@@ -444,10 +548,17 @@ class MemsvcClient:
         body = _with_message({"operations": list(operations)}, message)
         return self._ask("POST", f"{self._at}/batch", parsing.batch_result, body=body)
 
-    def export_zip(self, *, revision: int | None = None) -> Iterator[bytes]:
+    def export_zip(self, *, revision: AsOf | None = None) -> Iterator[bytes]:
         """The tree as a zip archive, in pieces as they come; the same revision always gives the same bytes."""
+        return self._exported("export.zip", "application/zip", revision)
+
+    def export_bundle(self, *, revision: AsOf | None = None) -> Iterator[bytes]:
+        """The whole history as a git bundle, which `git clone` takes: a commit for each revision."""
+        return self._exported("export.bundle", "application/x-git-bundle", revision)
+
+    def _exported(self, name: str, media_type: str, revision: AsOf | None) -> Iterator[bytes]:
         with self._connection.stream(
-            f"{self._at}/export.zip", query={"revision": revision}, accept="application/zip"
+            f"{self._at}/{name}", query=_as_of(revision), accept=media_type
         ) as pieces:
             yield from pieces
 
@@ -471,15 +582,26 @@ class MemsvcClient:
     def _entry(self, entry_id: str) -> str:
         return f"{self._at}/entries/{segment(entry_id)}"
 
+    def _revision(self, number: int) -> str:
+        return f"{self._at}/revisions/{number}"
+
+    def _restore(self, revision: int, body: Mapping[str, object], message: str) -> Restored:
+        return self._ask(
+            "POST",
+            f"{self._revision(revision)}:restore",
+            parsing.restored,
+            body=_with_message(body, message),
+        )
+
     def _listing(
-        self, folder: str, *, depth: int | None, cursor: str | None, limit: int | None, revision: int | None
+        self, folder: str, *, depth: int | None, cursor: str | None, limit: int | None, revision: AsOf | None
     ) -> Page[Listed]:
         query = {
             "prefix": _folder(folder),
             "depth": depth,
             "cursor": cursor,
             "limit": limit,
-            "revision": revision,
+            **_as_of(revision),
         }
         return self._ask(
             "GET",
@@ -500,10 +622,10 @@ class MemsvcClient:
         parse: Callable[[parsing.Json], Answer],
         body: Mapping[str, object],
         *,
-        revision: int | None = None,
+        revision: AsOf | None = None,
     ) -> Answer:
         """A POST that only reads."""
-        return self._ask("POST", f"{self._at}/{name}", parse, body=_given({**body, "revision": revision}))
+        return self._ask("POST", f"{self._at}/{name}", parse, body=_given({**body, **_as_of(revision)}))
 
     def _ask[Answer](
         self, method: str, path: str, parse: Callable[[parsing.Json], Answer], **request: Unpack[RequestParts]
@@ -561,6 +683,13 @@ def _utf8(text: str) -> bytes:
 
 def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
+
+
+def _as_of(revision: AsOf | None) -> dict[str, object]:
+    """The parameter that says which moment to read."""
+    if isinstance(revision, datetime):
+        return {"at": _time(revision)}
+    return {} if revision is None else {"revision": revision}
 
 
 def _given(fields: Mapping[str, object]) -> dict[str, object]:

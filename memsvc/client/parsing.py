@@ -73,6 +73,13 @@ def texts(data: Json, name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
+def numbers(data: Json, name: str) -> tuple[int, ...]:
+    value = data.get(name)
+    if not isinstance(value, list) or not all(isinstance(item, int) for item in value):
+        raise ValueError(f"'{name}' is no list of whole numbers")
+    return tuple(value)
+
+
 def page[Item](data: Json, item: Callable[[Json], Item]) -> records.Page[Item]:
     return records.Page(tuple(item(one) for one in objects(data, "items")), optional_text(data, "next"))
 
@@ -262,4 +269,92 @@ def imported_file(data: Json) -> records.ImportedFile:
         reason=text(data, "reason"),
         entries=number(data, "entries"),
         opaque=tuple(opaque),
+    )
+
+
+def revision(data: Json) -> records.Revision:
+    actor = mapping(data, "actor")
+    return records.Revision(
+        number=number(data, "number"),
+        at=moment(data, "at"),
+        actor_kind=text(actor, "kind"),
+        actor_id=text(actor, "id"),
+        actor_name=text(actor, "name"),
+        action=text(data, "action"),
+        message=text(data, "message"),
+    )
+
+
+def revision_detail(data: Json) -> records.RevisionDetail:
+    files = (
+        records.FileChange(text(item, "path"), text(item, "action"), optional_text(item, "source"))
+        for item in objects(data, "files")
+    )
+    entries = (
+        records.EntryChange(text(item, "id"), text(item, "path"), text(item, "action"))
+        for item in objects(data, "entries")
+    )
+    return records.RevisionDetail(revision(data), tuple(files), tuple(entries))
+
+
+def file_diff(data: Json) -> records.FileDiff:
+    return records.FileDiff(
+        path=text(data, "path"),
+        action=text(data, "action"),
+        source=optional_text(data, "source"),
+        unified=text(data, "unified"),
+        hunks=tuple(hunk(item) for item in objects(data, "hunks")),
+        old_sha256=optional_text(data, "old_sha256"),
+        new_sha256=optional_text(data, "new_sha256"),
+    )
+
+
+def hunk(data: Json) -> records.Hunk:
+    return records.Hunk(
+        old_start=number(data, "old_start"),
+        old_lines=number(data, "old_lines"),
+        new_start=number(data, "new_start"),
+        new_lines=number(data, "new_lines"),
+        lines=texts(data, "lines"),
+    )
+
+
+def blame(data: Json) -> records.Blame:
+    lines = (
+        records.BlamedLine(
+            line=number(item, "line"),
+            text=text(item, "text"),
+            revision=number(item, "revision"),
+            entry_id=optional_text(item, "entry_id"),
+        )
+        for item in objects(data, "lines")
+    )
+    named = mapping(data, "revisions")
+    revisions = (revision(mapping(named, name)) for name in named)
+    return records.Blame(text(data, "path"), tuple(lines), {made.number: made for made in revisions})
+
+
+def entry_version(data: Json) -> records.EntryVersion:
+    return records.EntryVersion(
+        revision=revision(mapping(data, "revision")),
+        action=text(data, "action"),
+        path=text(data, "path"),
+        entry=memory_entry(mapping(data, "entry")),
+    )
+
+
+def restored(data: Json) -> records.Restored:
+    return records.Restored(number(data, "revision"), texts(data, "paths"))
+
+
+def undo_conflict(data: Json) -> records.UndoConflict:
+    return records.UndoConflict(number(data, "revision"), text(data, "path"), text(data, "reason"))
+
+
+def undone(data: Json) -> records.Undone:
+    return records.Undone(
+        revision=number(data, "revision"),
+        undone=numbers(data, "undone"),
+        paths=texts(data, "paths"),
+        conflicts=tuple(undo_conflict(item) for item in objects(data, "conflicts")),
     )

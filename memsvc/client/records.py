@@ -233,3 +233,121 @@ class ImportReport:
     dry_run: bool
     files: tuple[ImportedFile, ...]
     warnings: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One committed change of a tree: who made it (a key, a member, a job or the system), when, and why."""
+
+    number: int
+    at: datetime
+    actor_kind: str
+    actor_id: str
+    actor_name: str
+    action: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """`action` is "created", "changed", "moved" (from `source`) or "deleted"."""
+
+    path: str
+    action: str
+    source: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryChange:
+    """`action` is "added", "changed", "superseded" or "removed"."""
+
+    entry_id: str
+    path: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionDetail:
+    revision: Revision
+    files: tuple[FileChange, ...]
+    entries: tuple[EntryChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """A run of lines that differ, with 1-based starts; each line with " ", "-" or "+" before it and its end."""
+
+    old_start: int
+    old_lines: int
+    new_start: int
+    new_lines: int
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """How a file differs between two revisions; content that is no text has no hunks. `git apply` takes `unified`."""
+
+    path: str
+    action: str
+    source: str | None
+    unified: str
+    hunks: tuple[Hunk, ...]
+    old_sha256: str | None
+    new_sha256: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BlamedLine:
+    """A line, the revision that last changed it, and the entry that it belongs to."""
+
+    line: int
+    text: str
+    revision: int
+    entry_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """The lines of a text file; `revisions` has those that they name, by number."""
+
+    path: str
+    lines: tuple[BlamedLine, ...]
+    revisions: Mapping[int, Revision]
+
+
+@dataclass(frozen=True, slots=True)
+class EntryVersion:
+    """What an entry was from a revision on; `action` as of `EntryChange`, or "moved"."""
+
+    revision: Revision
+    action: str
+    path: str
+    entry: MemoryEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """`paths` are the files that became what they were; none when they were that already."""
+
+    revision: int
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UndoConflict:
+    """A change that can't be taken back, and why."""
+
+    revision: int
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """`revision` is the one that undid, or the tree's current one after a dry run or when nothing was changed."""
+
+    revision: int
+    undone: tuple[int, ...]
+    paths: tuple[str, ...]
+    conflicts: tuple[UndoConflict, ...]
