@@ -246,7 +246,6 @@ class PostgresBackend(BackendProtocol):
         limit: int = 20,
     ) -> list[MemoryHit]:
         """Entries that hold every word of `query`, newest first."""
-
         wanted = EntryFilter(
             kind=kind, category=category, tags=tags, active=None if include_superseded else True
         )
@@ -258,11 +257,12 @@ class PostgresBackend(BackendProtocol):
 
     def memory_recent_episodes(self, *, since: datetime | None = None, limit: int = 100) -> list[MemoryHit]:
         """The newest `limit` active episodes, oldest first."""
-        return _answer_or_refuse(
-            lambda: [
-                _hit(found) for found in reads.recent_episodes(self._access, since=since, limit=max(1, limit))
-            ]
-        )
+        episodes = EntryFilter(kind=MemoryKind.EPISODIC, since=since)
+
+        def page(cursor: str | None, size: int) -> EntriesPage:
+            return reads.list_entries(self._access, episodes, cursor=cursor, limit=size)
+
+        return _answer_or_refuse(lambda: _collected(page, max(1, limit))[::-1])
 
     def memory_index(self, kind: MemoryKind | None = None) -> tuple[str, list[IndexRow]]:
         """A router index: its path and its rows, none where the index does not exist."""

@@ -369,6 +369,9 @@ def _reason_for_file(error: Exception) -> tuple[str, str]:
 def _refusals_as_value_errors() -> Iterator[None]:
     try:
         yield
+    except Forbidden as error:
+        denied = "" if str(error).startswith("permission denied") else "permission denied: "
+        raise ValueError(f"{denied}{error}") from error
     except MemsvcError as error:
         raise ValueError(str(error)) from error
 

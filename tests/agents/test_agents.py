@@ -15,10 +15,15 @@ from memsvc.agents import (
     SEARCH_AGENT_PROMPT,
     MemoryCategory,
     MemoryStore,
+    PostgresBackend,
     create_memory_manager_agent,
     create_memory_search_agent,
 )
+from memsvc.client import RemoteBackend
 from memsvc.format import SCAFFOLD
+from memsvc.testing import fresh_backend, fresh_tree
+from tenants.scopes import Scope
+from tenants.services import create_key
 from tests.agents.scripted import Call, ScriptedModel, answers_of, model_calling
 
 FACTS = "/memory/semantic_memory/facts.md"
@@ -252,15 +257,22 @@ def test_the_rule_denies_every_write_to_memory() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_search_agent_can_be_built_on_a_read_only_backend() -> None:
-    from memsvc.testing import fresh_backend
-
     backend = fresh_backend()
     MemoryStore(backend).write(MemoryCategory.FACTS, "Ann drinks tea")
 
-    (found,) = answers_of(
-        create_memory_search_agent(
-            model_calling(("memory_search", {"query": "tea"})), backend=backend.read_only()
-        )
-    )
+    assert "Ann drinks tea" in what_is_recalled(backend.read_only())
 
-    assert "Ann drinks tea" in found.content
+
+@pytest.mark.django_db(transaction=True)
+def test_to_recall_over_http_a_key_that_may_read_is_enough(live_url: str) -> None:
+    tree = fresh_tree()
+    MemoryStore(PostgresBackend(tree)).write(MemoryCategory.FACTS, "Ann drinks tea")
+    _, key = create_key(tenant=tree.tenant, name="reader", scopes=(Scope.READ,))
+
+    assert "Ann drinks tea" in what_is_recalled(RemoteBackend(live_url, api_key=key))
+
+
+def what_is_recalled(backend: BackendProtocol) -> str:
+    graph = create_memory_search_agent(model_calling(("memory_search", {"query": "tea"})), backend=backend)
+    (found,) = answers_of(graph)
+    return found.content
