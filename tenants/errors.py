@@ -16,3 +16,21 @@ class TenantExists(TenantError):
 
 class InvalidKey(TenantError):
     """A name, scope, tree, folder or expiry that a key can't have."""
+
+
+class KeyNotFound(TenantError):
+    """No such key, or none that the asking key may know of."""
+
+    def __init__(self) -> None:
+        super().__init__("There is no such key.")
+
+
+class KeyEnded(TenantError):
+    """A key that is revoked or expired, and can't be replaced any more."""
+
+    def __init__(self) -> None:
+        super().__init__("This key is revoked or expired; make a new one instead.")
+
+
+class BeyondOwnKey(TenantError):
+    """A key was to get more than the one that makes it has."""

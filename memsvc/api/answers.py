@@ -31,6 +31,7 @@ from memsvc.tree.results import (
 )
 from memsvc.tree.trees import TreeSize
 from tenants.authentication import Caller
+from tenants.models import ApiKey
 
 type Json = dict[str, object]
 
@@ -48,6 +49,22 @@ def me(caller: Caller, limits: Json) -> Json:
         "tree": key.tree or None,
         "path_prefix": key.path_prefix,
         "limits": limits,
+    }
+
+
+def key(found: ApiKey) -> Json:
+    """A key without its secret part, which nobody can read again."""
+    return {
+        "id": found.pk,
+        "name": found.name,
+        "prefix": found.prefix,
+        "scopes": found.scopes,
+        "tree": found.tree or None,
+        "path_prefix": found.path_prefix,
+        "created_at": found.created_at,
+        "expires_at": found.expires_at,
+        "revoked_at": found.revoked_at,
+        "last_used_at": found.last_used_at,
     }
 
 

@@ -20,6 +20,7 @@ from memsvc.format import FormatError
 from memsvc.logging import request_id
 from memsvc.transfer.errors import ImportRefused
 from memsvc.tree import errors
+from tenants.errors import BeyondOwnKey, InvalidKey, KeyEnded, KeyNotFound, TenantError
 
 MEDIA_TYPE = "application/problem+json"
 API_ROOT = "/v1/"
@@ -119,6 +120,8 @@ def handle(error: Exception, context: object = None) -> HttpResponse | None:
     match error:
         case errors.TreeError():
             return _tree_problem(error)
+        case TenantError():
+            return _tenant_problem(error)
         case ImportRefused():
             return _import_problem(error)
         case FormatError():
@@ -150,6 +153,19 @@ def _tree_problem(error: errors.TreeError) -> HttpResponse | None:
     if isinstance(error, errors.UndoRefused):
         members["conflicts"] = [asdict(conflict) for conflict in error.conflicts]
     return problem(status, error.code, str(error), members=members, headers=_retry_after(status))
+
+
+def _tenant_problem(error: TenantError) -> HttpResponse | None:
+    match error:
+        case InvalidKey():
+            return problem(400, "invalid_request", str(error))
+        case BeyondOwnKey():
+            return problem(403, "forbidden", str(error))
+        case KeyNotFound():
+            return problem(404, "key_not_found", str(error))
+        case KeyEnded():
+            return problem(409, "key_ended", str(error))
+    return None
 
 
 def _batch_problem(error: errors.BatchFailed) -> HttpResponse | None:

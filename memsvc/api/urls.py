@@ -15,6 +15,7 @@ from memsvc.api.history import (
     RevisionView,
     UndoView,
 )
+from memsvc.api.keys import KeysView, KeyView, RotateKeyView
 from memsvc.api.me import MeView
 from memsvc.api.search import SearchView
 from memsvc.api.transfer import BundleExportView, ImportsView, ZipExportView
@@ -44,6 +45,9 @@ register_converter(Number, "number")
 
 urlpatterns = [
     path("v1/me", MeView.as_view()),
+    path("v1/keys", KeysView.as_view()),
+    path("v1/keys/<uuid:key_id>:rotate", RotateKeyView.as_view()),
+    path("v1/keys/<uuid:key_id>", KeyView.as_view()),
     path("v1/trees", TreesView.as_view()),
     path("v1/trees/<str:tree>:scaffold", ScaffoldView.as_view()),
     path("v1/trees/<str:tree>:clone", CloneView.as_view()),

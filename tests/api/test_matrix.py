@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 from memsvc.api.urls import urlpatterns
 from memsvc.api.views import METHODS, TenantView
 from memsvc.tree.trees import create_tree
-from tenants.models import Tenant
+from tenants.models import ApiKey, Tenant
 from tenants.scopes import Scope
 from tests.api.conftest import client_with
 from tests.api.support import add_entry, problem, put, raw, send, streamed
@@ -26,6 +26,7 @@ ROUTES = {str(pattern.pattern): pattern for pattern in urlpatterns}
 EVERY_METHOD = [method.upper() for method in METHODS]
 # Bodies with which a call would succeed for the one whose tree it is.
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
+    ("v1/keys", "POST"): {"name": "new", "scopes": ["read"]},
     ("v1/trees", "POST"): {"name": "new"},
     ("v1/trees/<str:tree>", "PATCH"): {"description": "overwritten"},
     ("v1/trees/<str:tree>:clone", "POST"): {"name": "copy"},
@@ -52,7 +53,14 @@ def secret(api: APIClient, alice: Tenant) -> Iterator[dict[str, str]]:
     put(api, "secret.md", "canary")
     entry = add_entry(api, "canary")
     create_tree(alice, "private")
-    yield {"tree": "default", "path": "secret.md", "entry_id": entry["id"], "number": "1"}
+    key = ApiKey.objects.get(tenant=alice, name="agent")
+    yield {
+        "tree": "default",
+        "path": "secret.md",
+        "entry_id": entry["id"],
+        "number": "1",
+        "key_id": str(key.pk),
+    }
     assert raw(api, "secret.md") == b"canary"
     assert api.get(f"{url}/entries/{entry['id']}").json()["is_active"] is True
     assert api.get(url).json()["revision"] == 2
@@ -61,7 +69,7 @@ def secret(api: APIClient, alice: Tenant) -> Iterator[dict[str, str]]:
 def call(client: APIClient, route: str, method: str, names: dict[str, str]) -> Any:
     url = "/" + route
     for name, value in names.items():
-        for kind in ("str", "anytext", "number"):
+        for kind in ("str", "anytext", "number", "uuid"):
             url = url.replace(f"<{kind}:{name}>", value)
     if route.endswith("/blame"):
         url += "?path=/secret.md"

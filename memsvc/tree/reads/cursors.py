@@ -31,6 +31,20 @@ def after_number(cursor: str) -> int:
     raise _refusal()
 
 
+def cursor_of_id(row_id: UUID) -> str:
+    return _encoded([row_id.hex])
+
+
+def after_id(cursor: str) -> UUID:
+    match _decoded(cursor):
+        case [str(row_id)]:
+            try:
+                return UUID(row_id)
+            except ValueError:
+                pass
+    raise _refusal()
+
+
 def cursor_of_entry(created: datetime, block_id: UUID) -> str:
     return _encoded([created.isoformat(), block_id.hex])
 

@@ -1,0 +1,92 @@
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memsvc.api import answers
+from memsvc.api.fields import EnumField, FolderField, InstantField, LimitField, NumberField, TextField
+from memsvc.api.serializers import Input, Query
+from memsvc.api.views import TenantView
+from memsvc.tree.reads.cursors import after_id, cursor_of_id
+from tenants import keys
+from tenants.models import ApiKey
+from tenants.scopes import Scope
+from tenants.services import MAX_KEY_NAME_BYTES, MAX_TREE_NAME_BYTES, revoke_key
+
+MAX_OVERLAP_HOURS = 30 * 24
+
+
+class KeysQuery(Query):
+    limit = LimitField(default=100, maximum=1000)
+    cursor = TextField(default=None)
+
+
+class KeyInput(Input):
+    """A key to be made; no scope means that it may do nothing."""
+
+    name = TextField(max_bytes=MAX_KEY_NAME_BYTES)
+    scopes = serializers.ListField(child=EnumField(Scope), max_length=len(Scope))
+    tree = TextField(max_bytes=MAX_TREE_NAME_BYTES, default="")
+    path_prefix = FolderField(default="/")
+    expires_at = InstantField(default=None)
+
+
+class RotateInput(Input):
+    """For how long the old key works on; 0 ends it at once."""
+
+    overlap_hours = NumberField(minimum=0, maximum=MAX_OVERLAP_HOURS, default=24)
+
+
+class NewKeyView(TenantView):
+    """A view that shows a new key once: nothing that is kept for repeats holds it."""
+
+    def shown_once(self, key: ApiKey, text: str) -> Response:
+        return Response({**answers.key(key), "key": text}, status=201)
+
+    def storable(self, answer: Any) -> Any:
+        return {**answer, "key": None}
+
+
+class KeysView(NewKeyView):
+    """The keys that open nothing that the asking key doesn't open, newest first; ended ones too."""
+
+    scopes = {"GET": Scope.ADMIN, "POST": Scope.ADMIN}
+    queries = {"GET": KeysQuery}
+
+    def get(self, request: Request) -> Response:
+        found, limit = keys.keys_seen_by(self.caller.key), self.params["limit"]
+        if self.params["cursor"] is not None:
+            found = found.filter(pk__lt=after_id(self.params["cursor"]))
+        rows = list(found[: limit + 1])
+        more = cursor_of_id(rows[limit - 1].pk) if len(rows) > limit else None
+        return Response(answers.items(map(answers.key, rows[:limit]), next=more))
+
+    def post(self, request: Request) -> Response:
+        return self.shown_once(*keys.issue_key(own=self.caller.key, **self.body(KeyInput)))
+
+
+class KeyView(TenantView):
+    """One key. DELETE revokes it, for good."""
+
+    scopes = {"GET": Scope.ADMIN, "DELETE": Scope.ADMIN}
+
+    def get(self, request: Request, key_id: UUID) -> Response:
+        return Response(answers.key(keys.key_seen_by(self.caller.key, key_id)))
+
+    def delete(self, request: Request, key_id: UUID) -> Response:
+        key = keys.key_seen_by(self.caller.key, key_id)
+        revoke_key(key=key)
+        return Response(answers.key(key))
+
+
+class RotateKeyView(NewKeyView):
+    """A new key with the rights of another, which ends after the overlap."""
+
+    scopes = {"POST": Scope.ADMIN}
+
+    def post(self, request: Request, key_id: UUID) -> Response:
+        overlap = timedelta(hours=self.body(RotateInput)["overlap_hours"])
+        return self.shown_once(*keys.rotate_key(own=self.caller.key, key_id=key_id, overlap=overlap))

@@ -1,0 +1,97 @@
+"""Keys that manage keys: one with the scope `admin` hands out, replaces and revokes what is no more than itself."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from tenants.errors import BeyondOwnKey, KeyEnded, KeyNotFound
+from tenants.models import ApiKey
+from tenants.scopes import Scope
+from tenants.services import create_key, revoke_key
+
+
+def keys_seen_by(own: ApiKey) -> QuerySet[ApiKey]:
+    """The keys of the tenant that open nothing outside of what `own` opens, newest first."""
+    keys = ApiKey.objects.filter(tenant_id=own.tenant_id).order_by("-pk")
+    if own.tree:
+        keys = keys.filter(tree=own.tree)
+    if own.path_prefix != "/":
+        keys = keys.filter(Q(path_prefix=own.path_prefix) | Q(path_prefix__startswith=own.path_prefix + "/"))
+    return keys
+
+
+def key_seen_by(own: ApiKey, key_id: UUID) -> ApiKey:
+    """Raises `KeyNotFound`."""
+    key = keys_seen_by(own).filter(pk=key_id).first()
+    if key is None:
+        raise KeyNotFound
+    return key
+
+
+def issue_key(
+    *,
+    own: ApiKey,
+    name: str,
+    scopes: Iterable[Scope],
+    tree: str = "",
+    path_prefix: str = "/",
+    expires_at: datetime | None = None,
+) -> tuple[ApiKey, str]:
+    """A new key and its text, as `create_key` makes it. Raises `BeyondOwnKey` and `InvalidKey`."""
+    with transaction.atomic():
+        key, text = create_key(
+            tenant=own.tenant,
+            name=name,
+            scopes=scopes,
+            tree=tree,
+            path_prefix=path_prefix,
+            expires_at=expires_at,
+        )
+        _require_within(own, key)
+    return key, text
+
+
+def rotate_key(*, own: ApiKey, key_id: UUID, overlap: timedelta) -> tuple[ApiKey, str]:
+    """A new key in the place of another, which works on for the overlap. Raises `KeyNotFound` and `KeyEnded`."""
+    with transaction.atomic():
+        old = key_seen_by(own, key_id)
+        # Of two rotations at once, the second finds what the first left.
+        old = ApiKey.objects.select_for_update(of=("self",)).select_related("tenant").get(pk=old.pk)
+        if not old.is_valid:
+            raise KeyEnded
+        key, text = issue_key(
+            own=own,
+            name=old.name,
+            scopes=[Scope(scope) for scope in old.scopes],
+            tree=old.tree,
+            path_prefix=old.path_prefix,
+            expires_at=old.expires_at,
+        )
+        _end(old, overlap)
+    return key, text
+
+
+def _end(key: ApiKey, overlap: timedelta) -> None:
+    if not overlap:
+        revoke_key(key=key)
+        return
+    end = timezone.now() + overlap
+    if key.expires_at is None or end < key.expires_at:
+        key.expires_at = end
+        key.save(update_fields=["expires_at"])
+
+
+def _require_within(own: ApiKey, key: ApiKey) -> None:
+    beyond = sorted(set(key.scopes) - set(own.scopes))
+    if beyond:
+        raise BeyondOwnKey(f"This key can't give what it doesn't have: {', '.join(beyond)}.")
+    if own.tree not in ("", key.tree):
+        raise BeyondOwnKey(f"This key can give access to the tree '{own.tree}' only.")
+    if own.path_prefix != "/" and not f"{key.path_prefix}/".startswith(f"{own.path_prefix}/"):
+        raise BeyondOwnKey(f"This key can give access to '{own.path_prefix}' only.")
+    if own.expires_at is not None and (key.expires_at is None or key.expires_at > own.expires_at):
+        raise BeyondOwnKey("This key expires and can't give access beyond its own end.")
