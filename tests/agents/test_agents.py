@@ -1,5 +1,6 @@
 """The two agents as real deepagents graphs, driven by a scripted model."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -269,7 +270,8 @@ def test_to_recall_over_http_a_key_that_may_read_is_enough(live_url: str) -> Non
     MemoryStore(PostgresBackend(tree)).write(MemoryCategory.FACTS, "Ann drinks tea")
     _, key = create_key(tenant=tree.tenant, name="reader", scopes=(Scope.READ,))
 
-    assert "Ann drinks tea" in what_is_recalled(RemoteBackend(live_url, api_key=key))
+    with closing(RemoteBackend(live_url, api_key=key)) as backend:
+        assert "Ann drinks tea" in what_is_recalled(backend)
 
 
 def what_is_recalled(backend: BackendProtocol) -> str:
