@@ -1,4 +1,4 @@
-"""A tree as a zip archive or a directory: every file byte for byte, with a manifest beside them."""
+"""A tree as a zip archive or a directory, every file byte for byte with a manifest beside them, or as JSON Lines."""
 
 import zipfile
 from collections.abc import Callable, Generator, Iterator
@@ -7,7 +7,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, Self
 
+from memsvc.format import cut_file
+from memsvc.transfer.interchange import document_line, header_line, memory_line
 from memsvc.transfer.manifest import Manifest
+from memsvc.transfer.memories import memory_of
 from memsvc.transfer.names import MANIFEST_NAME, ArchiveNames
 from memsvc.tree.access import Access
 from memsvc.tree.reads import Snapshot, snapshot
@@ -15,19 +18,24 @@ from memsvc.tree.reads import Snapshot, snapshot
 _PIECE_BYTES: Final = 64 * 1024
 _OLDEST_ZIP_TIME: Final = datetime(1980, 1, 1, tzinfo=UTC)
 _REGULAR_FILE: Final = 0o100644
+# Of what is written, so that an export doesn't change with every release.
+_VERSION: Final = "1"
 
 type Progress = Callable[[str], None]
 
 
-class ZipExport:
-    """A tree as of a revision as the bytes of a zip archive, in pieces, in constant memory.
+class Export:
+    """A tree as of a revision as bytes in pieces, in constant memory.
 
-    The same revision always gives the same bytes. Iterate it once; close it when it isn't read to the end.
+    The same revision always gives the same bytes. Iterate it once; close it when it isn't read to the end. Raises
+    RevisionNotFound when it is made, before the first byte.
     """
 
-    def __init__(self, access: Access, revision: int | None, progress: Progress) -> None:
+    def __init__(
+        self, access: Access, revision: int | None, pieces: Callable[[Snapshot], Generator[bytes]]
+    ) -> None:
         self._held = snapshot(access, revision=revision)
-        self._pieces = _zip_pieces(self._held.__enter__(), access.tree.name, progress)
+        self._pieces = pieces(self._held.__enter__())
         self._open = True
 
     def __iter__(self) -> Self:
@@ -50,9 +58,19 @@ class ZipExport:
 
 def export_zip(
     access: Access, revision: int | None = None, *, progress: Progress = lambda path: None
-) -> ZipExport:
+) -> Export:
     """Begin the zip archive of what `access` sees. Raises RevisionNotFound here, before the first byte."""
-    return ZipExport(access, revision, progress)
+    return Export(access, revision, lambda taken: _zip_pieces(taken, access.tree.name, progress))
+
+
+def export_jsonl(
+    access: Access, revision: int | None = None, *, progress: Progress = lambda path: None
+) -> Export:
+    """Begin the JSON Lines of what `access` sees: each file, and behind it its entries. Raises RevisionNotFound here.
+
+    Not in it are the history, the times of files, and vectors.
+    """
+    return Export(access, revision, lambda taken: _lines(taken, access.tree.name, progress))
 
 
 def export_directory(
@@ -98,6 +116,18 @@ def _zip_pieces(taken: Snapshot, tree: str, progress: Progress) -> Generator[byt
         manifest.renamed = names.renamed
         archive.writestr(_member(MANIFEST_NAME, taken.at), manifest.to_bytes())
     yield sink.taken()
+
+
+def _lines(taken: Snapshot, tree: str, progress: Progress) -> Generator[bytes]:
+    yield header_line("memsvc", _VERSION)
+    expiries = taken.expiries()
+    for listed, chunks in taken.files():
+        data = b"".join(chunks)
+        yield document_line(tree, listed.path, data)
+        for block in cut_file(listed.path, data):
+            if block.entry is not None:
+                yield memory_line(tree, memory_of(block, listed.path, expiries.get(block.entry.entry_id)))
+        progress(listed.path)
 
 
 class _Sink:

@@ -40,6 +40,16 @@ class FileReport:
 
 
 @dataclass(frozen=True, slots=True)
+class EntryReport:
+    """What became of one entry that came by itself, not in a file; `reason` is for those that were not taken."""
+
+    entry_id: str
+    path: str
+    outcome: Outcome
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """A whole import. After a dry run `revision` is the one that was looked at and nothing was changed."""
 
@@ -47,12 +57,21 @@ class Report:
     dry_run: bool
     files: list[FileReport]
     warnings: list[str] = field(default_factory=list)
+    entries: list[EntryReport] = field(default_factory=list)
 
     def count(self, outcome: Outcome) -> int:
+        """How many files had this outcome."""
         return sum(file.outcome == outcome for file in self.files)
 
+    def count_entries(self, outcome: Outcome) -> int:
+        return sum(entry.outcome == outcome for entry in self.entries)
+
     def as_json(self) -> dict[str, Any]:
-        return {**asdict(self), "counts": {outcome.value: self.count(outcome) for outcome in Outcome}}
+        return {
+            **asdict(self),
+            "counts": {outcome.value: self.count(outcome) for outcome in Outcome},
+            "entry_counts": {outcome.value: self.count_entries(outcome) for outcome in Outcome},
+        }
 
 
 @dataclass(slots=True)

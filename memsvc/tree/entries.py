@@ -70,7 +70,7 @@ def add(change: Change, access: Access, composed: Composed) -> EntryWritten:
     _append(change, file, last, composed)
     if retired is not None:
         # The file may be the very one that was appended to: its counts must not be taken from two copies.
-        _splice(change, file if retired.file_id == file.pk else retired.file, retired, by=entry.entry_id)
+        splice(change, file if retired.file_id == file.pk else retired.file, retired, by=entry.entry_id)
     router.mention(change, _mention(path, composed), make_index=True)
     return EntryWritten(
         path=path,
@@ -165,7 +165,7 @@ def _append_to_text(change: Change, file: File, composed: Composed) -> None:
         files.save(change, file)
 
 
-def _splice(change: Change, file: File, target: Block, *, by: str) -> None:
+def splice(change: Change, file: File, target: Block, *, by: str) -> None:
     """Retire an entry without rewriting its text: the line is added when the file is rendered."""
     before = rendered(target)
     after = format.superseded(before, by)

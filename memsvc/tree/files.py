@@ -25,7 +25,7 @@ MAX_FILE_BYTES = 32 * 1024 * 1024
 
 
 type Expiries = Mapping[tuple[str, str], datetime]
-_NO_EXPIRIES: Expiries = {}
+NO_EXPIRIES: Expiries = {}
 
 
 def rendered_size(revision: int | None = None) -> Combinable:
@@ -143,14 +143,18 @@ def version_tag(file: File, *, revision: int, size: int) -> str:
     return f"r{revision}-{size}-{file.pk.hex[-12:]}"
 
 
-def fill(change: Change, file: File, data: bytes, *, expiries: Expiries = _NO_EXPIRIES) -> list[Block] | None:
+def require_fits(path: str, data: bytes) -> None:
+    if len(data) > MAX_FILE_BYTES:
+        raise TooLarge(f"'{path}' would have {len(data)} bytes; a file may have {MAX_FILE_BYTES}")
+
+
+def fill(change: Change, file: File, data: bytes, *, expiries: Expiries = NO_EXPIRIES) -> list[Block] | None:
     """Make `data` the content of a file; the answer is the new blocks, or None when nothing differs.
 
     Blocks that are in both the old and the new content keep their identity and history; blocks that are hidden
     from readers keep their place. An entry that is written anew keeps its expiry, or gets the one in `expiries`.
     """
-    if len(data) > MAX_FILE_BYTES:
-        raise TooLarge(f"'{file.path}' would have {len(data)} bytes; a file may have {MAX_FILE_BYTES}")
+    require_fits(file.path, data)
     every = list(live_blocks(file))
     old = visible_at(change, every)
     old_bytes = [rendered(row) for row in old]

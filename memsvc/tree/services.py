@@ -4,13 +4,15 @@ Paths may come in any spelling of the backend protocol and are brought to their 
 refused without looking at the tree is refused before it is locked. Raises `TreeError` and `FormatError`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from functools import partial
+from types import MappingProxyType
 
 from memsvc import format
 from memsvc.format import FormatError, InvalidText, canonical_folder, canonical_path, checked_text
-from memsvc.tree import entries, files, restoring, router
+from memsvc.tree import entries, files, importing, restoring, router
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.drafts import EntryDraft, Precondition
@@ -29,6 +31,7 @@ from memsvc.tree.errors import (
     TreeError,
     UndoRefused,
 )
+from memsvc.tree.importing import EntriesImported, ForeignEntry
 from memsvc.tree.models import File
 from memsvc.tree.operations import (
     AddEntry,
@@ -225,13 +228,46 @@ def import_files(access: Access, imported: Iterable[tuple[str, bytes]], *, messa
     return ImportResult(revision=change.current, files=outcomes)
 
 
-def _import(change: Change, access: Access, path: str, data: bytes) -> Imported:
+def import_entries(
+    access: Access,
+    foreign: Sequence[ForeignEntry],
+    *,
+    imported: Iterable[tuple[str, bytes]] = (),
+    expiries: Mapping[str, datetime] = MappingProxyType({}),
+    rehearse: bool = False,
+    message: str = "",
+) -> EntriesImported:
+    """Bring in entries with the ids that they have, and files as `import_files` does, as one revision.
+
+    The files come first, and entries that they hold are not added again; nor are those that the tree has.
+    `expiries` says, by id, when entries of the files disappear. With `rehearse` nothing is changed: the answer says
+    what would be.
+    """
+    expire = {(entry_id, ""): moment for entry_id, moment in expiries.items()}
+    with suppress(_NotKept), _revision(access, "tree.import", message) as change:
+        outcomes = [_import(change, access, canonical_path(path), data, expire) for path, data in imported]
+        change.index_behind = bool(outcomes)
+        found = importing.bring_in(change, access, foreign)
+        revision = change.number - 1 if rehearse else change.current
+        if rehearse:
+            raise _NotKept
+    return EntriesImported(revision, outcomes, found)
+
+
+class _NotKept(Exception):
+    """Ends a change that was only rehearsed."""
+
+
+def _import(
+    change: Change, access: Access, path: str, data: bytes, expiries: files.Expiries = files.NO_EXPIRIES
+) -> Imported:
     access.require_write(path)
     file = files.find(change, path)
     if file is None:
-        files.fill(change, files.create(change, path), data)
+        files.fill(change, files.create(change, path), data, expiries=expiries)
         return Imported(path, "created")
-    return Imported(path, "unchanged" if files.fill(change, file, data) is None else "changed")
+    filled = files.fill(change, file, data, expiries=expiries)
+    return Imported(path, "unchanged" if filled is None else "changed")
 
 
 def restore(access: Access, revision: int, *, path: str | None = None, message: str = "") -> Restored:
@@ -317,6 +353,7 @@ def _write(access: Access, operation: WriteFile) -> Step[Written]:
     access.require_write(path)
     body = operation.content
     data = _encoded(body) if isinstance(body, str) else body
+    files.require_fits(path, data)
 
     def write(change: Change) -> Written:
         file = files.find(change, path)

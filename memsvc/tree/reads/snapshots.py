@@ -31,6 +31,11 @@ class Snapshot:
         for group in _groups(self._moment):
             yield from self._contents(group)
 
+    def expiries(self) -> dict[str, datetime]:
+        """When entries disappear by themselves, by id; those that stay are not in it."""
+        expiring = self._moment.blocks().entries().filter(expires_at__isnull=False)
+        return {entry_id: at for entry_id, at in expiring.values_list("entry_id", "expires_at") if at}
+
     def _contents(self, group: Sequence[tuple[File, Listed]]) -> Iterator[tuple[Listed, Iterator[bytes]]]:
         if len(group) == 1:
             file, listed = group[0]

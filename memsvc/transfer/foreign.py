@@ -1,0 +1,212 @@
+"""Memories from JSON Lines or another system's database, and what became of each of them."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import BinaryIO, Final
+
+from memsvc.format import FormatError
+from memsvc.format.paths import ancestors_of
+from memsvc.transfer.archives import Limits
+from memsvc.transfer.errors import ArchiveTooLarge, ImportRefused, InvalidArchive
+from memsvc.transfer.interchange import document_in, memory_in, parsed_line, require_header
+from memsvc.transfer.memories import Memory, entry_of
+from memsvc.transfer.reports import Contents, EntryReport, FileReport, OpaqueBlock, Outcome, Report
+from memsvc.tree import services
+from memsvc.tree.access import Access
+from memsvc.tree.importing import ForeignEntry
+
+_MOST_WARNINGS: Final = 200
+# A document's line is its base64, or its text with escapes.
+_ENTRIES_FOR_A_FILE: Final = 100
+
+type Progress = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What a source holds: entries to add, and what is to be said of those that are not."""
+
+    entries: list[ForeignEntry] = field(default_factory=list)
+    reports: list[EntryReport] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def add(self, name: str, memory: Memory) -> None:
+        """Take a memory in; `name` says where it is in the source."""
+        if memory.expires_at is not None and memory.expires_at <= datetime.now(tz=UTC):
+            self.skip(memory.external_id, "has expired")
+            return
+        try:
+            self.entries.append(entry_of(memory))
+        except FormatError as error:
+            self.refuse(name, memory.external_id, str(error))
+
+    def skip(self, entry_id: str, reason: str) -> None:
+        self.reports.append(EntryReport(entry_id, "", Outcome.SKIPPED, reason))
+
+    def refuse(self, name: str, entry_id: str, reason: str) -> None:
+        self.refused.append((name, reason))
+        self.reports.append(EntryReport(entry_id or name, "", Outcome.REFUSED, reason))
+
+    def warn(self, warning: str) -> None:
+        if len(self.warnings) < _MOST_WARNINGS:
+            self.warnings.append(warning)
+
+
+@dataclass(slots=True)
+class _Lines:
+    """Where the documents are in the source, by path, and what was said of each."""
+
+    gathered: Gathered = field(default_factory=Gathered)
+    contents: Contents = field(default_factory=Contents)
+    places: dict[str, int] = field(default_factory=dict)
+    holdings: dict[str, tuple[int, tuple[OpaqueBlock, ...]]] = field(default_factory=dict)
+    expiries: dict[str, datetime] = field(default_factory=dict)
+
+
+def import_jsonl(
+    access: Access,
+    source: BinaryIO,
+    *,
+    dry_run: bool = False,
+    message: str = "",
+    only: str | None = None,
+    limits: Limits = Limits(),  # noqa: B008  frozen
+    progress: Progress = lambda path: None,
+) -> Report:
+    """Import JSON Lines (interchange v1) from a seekable file; `only` names whose lines, where there are several trees.
+
+    Raises ImportRefused with the lines that can't be taken, InvalidArchive (FormatErrors) or ArchiveTooLarge (a
+    TreeError), and stores nothing then.
+    """
+    lines = _gathered(source, only, limits)
+    _refuse_shadowed(lines)
+    return stored(
+        access,
+        lines.gathered,
+        dry_run=dry_run,
+        message=message,
+        files=_documents(source, sorted(lines.places.items()), progress),
+        expiries=lines.expiries,
+        holdings=lines.holdings,
+        warnings=list(lines.contents.warnings())[:_MOST_WARNINGS],
+    )
+
+
+def _gathered(source: BinaryIO, only: str | None, limits: Limits) -> _Lines:
+    lines, trees, count = _Lines(), set[str](), 0
+    for number, offset, line in _read_lines(source, limits):
+        name = f"line {number}"
+        try:
+            content = parsed_line(line)
+            if number == 1:
+                require_header(content)
+                continue
+        except FormatError as error:
+            if number == 1:
+                raise InvalidArchive(f"This is no memsvc-export: line 1 {error}") from None
+            lines.gathered.refuse(name, "", str(error))
+            continue
+        tree = str(content.get("tree") or "")
+        trees.add(tree)
+        if only is None or tree == only:
+            count += 1
+            _take(lines, name, offset, content)
+    if only is None and len(trees) > 1:
+        raise ImportRefused(
+            [("the file", f"holds several trees ({', '.join(sorted(trees))}); name the one to take")]
+        )
+    if len(lines.places) > limits.members or count > _ENTRIES_FOR_A_FILE * limits.members:
+        raise ArchiveTooLarge("The file holds more lines than an import takes; import it in parts.")
+    return lines
+
+
+def _read_lines(source: BinaryIO, limits: Limits) -> Iterator[tuple[int, int, bytes]]:
+    most = 2 * limits.file_bytes
+    source.seek(0)
+    number, offset = 0, 0
+    while line := source.readline(most):
+        number += 1
+        if len(line) >= most:
+            raise ArchiveTooLarge(f"Line {number} is longer than {most:,} bytes.")
+        if line.strip() or number == 1:
+            yield number, offset, line
+        offset += len(line)
+    if not number:
+        raise InvalidArchive("The file is empty; its first line must be the header of a memsvc-export.")
+
+
+def _take(lines: _Lines, name: str, offset: int, content: Mapping[str, object]) -> None:
+    gathered = lines.gathered
+    entry_id = content.get("external_id")
+    shown = entry_id if isinstance(entry_id, str) else ""
+    try:
+        match content.get("type"):
+            case "document":
+                document = document_in(content)
+                if document.path in lines.places:
+                    gathered.refuse(name, "", f"is a second document at '{document.path}'")
+                lines.places[document.path] = offset
+                lines.holdings[document.path] = lines.contents.add(document.path, document.content)
+            case "memory":
+                _take_memory(lines, name, memory_in(content))
+            case "turn":
+                gathered.skip(name, "turns of a conversation are not kept")
+            case other:
+                gathered.refuse(name, "", f"is of an unknown type: {other!r:.60}")
+    except FormatError as error:
+        gathered.refuse(name, shown, str(error))
+
+
+def _take_memory(lines: _Lines, name: str, memory: Memory) -> None:
+    if memory.path is None or memory.path not in lines.places:
+        lines.gathered.add(name, memory)
+    elif memory.expires_at is not None:
+        # The document holds the entry, but not when it disappears.
+        lines.expiries[memory.external_id] = memory.expires_at
+
+
+def _refuse_shadowed(lines: _Lines) -> None:
+    for folder in sorted(
+        {folder for path in lines.places for folder in ancestors_of(path)} & lines.places.keys()
+    ):
+        lines.gathered.refuse(folder, "", "is a file, and a folder of other files too")
+
+
+def _documents(
+    source: BinaryIO, places: Sequence[tuple[str, int]], progress: Progress
+) -> Iterator[tuple[str, bytes]]:
+    for path, offset in places:
+        source.seek(offset)
+        yield path, document_in(parsed_line(source.readline())).content
+        progress(path)
+
+
+def stored(
+    access: Access,
+    gathered: Gathered,
+    *,
+    dry_run: bool,
+    message: str,
+    files: Iterable[tuple[str, bytes]] = (),
+    expiries: Mapping[str, datetime] = {},
+    holdings: Mapping[str, tuple[int, tuple[OpaqueBlock, ...]]] = {},
+    warnings: Sequence[str] = (),
+) -> Report:
+    """Store what was gathered, or rehearse it, and report. Raises ImportRefused unless it is a dry run."""
+    if gathered.refused and not dry_run:
+        raise ImportRefused(gathered.refused)
+    done = services.import_entries(
+        access, gathered.entries, imported=files, expiries=expiries, rehearse=dry_run, message=message
+    )
+    reports = [
+        EntryReport(each.entry_id, each.path, Outcome(each.outcome), each.reason) for each in done.entries
+    ]
+    return Report(
+        done.revision,
+        dry_run,
+        [FileReport(file.path, Outcome(file.outcome), "", *holdings[file.path]) for file in done.files],
+        [*warnings, *gathered.warnings],
+        [*reports, *gathered.reports],
+    )

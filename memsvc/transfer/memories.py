@@ -1,0 +1,127 @@
+"""One memory as systems hand it to each other, and the entry of a tree that it becomes."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from memsvc import format
+from memsvc.format import Confidence, InvalidEntry, InvalidTitle, MemoryCategory, MemoryEntry
+from memsvc.format.frontmatter import text_line
+from memsvc.tree.importing import ForeignEntry
+
+# The number that stands for each level on the way out.
+NUMBERS: Final = {Confidence.LOW: 0.3, Confidence.MEDIUM: 0.6, Confidence.HIGH: 0.9}
+# The key of the frontmatter under which an entry keeps what has no field of its own, as JSON.
+_ORIGIN: Final = "origin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One unit of memory with its provenance; `origin` is what an entry has no field for, by JSON name.
+
+    `path` is the file that it lies in or belongs in; None leaves it to the category.
+    """
+
+    external_id: str
+    category: MemoryCategory
+    content: str
+    created_at: datetime
+    summary: str = ""
+    tags: tuple[str, ...] = ()
+    source: str = ""
+    confidence: float = NUMBERS[Confidence.MEDIUM]
+    expires_at: datetime | None = None
+    supersedes: str | None = None
+    superseded_by: str | None = None
+    path: str | None = None
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+
+def level_of(confidence: float) -> Confidence:
+    """The level that a number from 0 to 1 is shown as."""
+    if confidence < 0.5:
+        return Confidence.LOW
+    return Confidence.MEDIUM if confidence < 0.8 else Confidence.HIGH
+
+
+def memory_of(block: format.Block, path: str, expires_at: datetime | None) -> Memory:
+    """The memory that a block with an entry holds."""
+    entry = block.entry
+    assert entry is not None
+    origin = _read_origin(block.extra.get(_ORIGIN))
+    number = origin.pop("confidence", None)
+    usable = isinstance(number, float) and 0 <= number <= 1 and level_of(number) is entry.confidence
+    return Memory(
+        external_id=entry.entry_id,
+        category=entry.category,
+        content=entry.body,
+        created_at=entry.created,
+        summary=entry.summary,
+        tags=entry.tags,
+        source=entry.source,
+        confidence=number if usable and isinstance(number, float) else NUMBERS[entry.confidence],
+        expires_at=expires_at,
+        supersedes=entry.supersedes,
+        superseded_by=entry.superseded_by,
+        path=path,
+        origin=origin,
+    )
+
+
+def _read_origin(value: object) -> dict[str, Any]:
+    try:
+        origin = json.loads(value) if isinstance(value, str) else None
+    except (ValueError, RecursionError):
+        return {}
+    return origin if isinstance(origin, dict) else {}
+
+
+def entry_of(memory: Memory) -> ForeignEntry:
+    """The entry to store. Raises `FormatError` for what an entry can't hold."""
+    entry = format.normal_entry(
+        MemoryEntry(
+            entry_id=memory.external_id,
+            created=memory.created_at,
+            category=memory.category,
+            body=memory.content,
+            summary=memory.summary,
+            source=memory.source,
+            confidence=level_of(memory.confidence),
+            tags=memory.tags,
+            supersedes=memory.supersedes,
+            superseded_by=memory.superseded_by,
+        )
+    )
+    if not entry.body:
+        raise InvalidEntry("content must not be empty")
+    path = memory.path or _path_for(entry)
+    return ForeignEntry(path, entry, _with_origin(entry, memory), memory.expires_at)
+
+
+def _path_for(entry: MemoryEntry) -> str:
+    """A procedure's file has the name of its first heading, else of its summary, else its id."""
+    for title in (format.first_heading(entry.body), entry.summary, entry.entry_id):
+        try:
+            return format.entry_path(entry.category, when=entry.created.astimezone(UTC), title=title)
+        except InvalidTitle:
+            continue
+    raise InvalidTitle("a procedure needs a heading or a summary to be named by")
+
+
+def _with_origin(entry: MemoryEntry, memory: Memory) -> str:
+    text = format.compose_entry(entry)
+    origin = dict(memory.origin)
+    if memory.confidence != NUMBERS[entry.confidence]:
+        origin["confidence"] = memory.confidence
+    if not origin:
+        return text
+    head, fence, body = text.partition("\n---\n")
+    # ASCII, so that no reader of YAML takes any of it for a line break.
+    line = text_line(_ORIGIN, json.dumps(origin, sort_keys=True, separators=(",", ":")))
+    text = f"{head}\n{line}{fence}{body}"
+    blocks = format.cut(text.encode())
+    if len(blocks) != 1 or blocks[0].entry != entry:
+        raise InvalidEntry("the metadata is too long to be kept with the entry")
+    return text

@@ -1,0 +1,126 @@
+"""Entries that were made elsewhere, brought in with the ids, times and supersede chains that they have."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from memsvc import format
+from memsvc.format import MemoryEntry
+from memsvc.tree import entries, files, router, statements
+from memsvc.tree.access import Access
+from memsvc.tree.blocks import content, entry_of
+from memsvc.tree.models import Block
+from memsvc.tree.results import Imported
+from memsvc.tree.scope import Change
+
+_IDS_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignEntry:
+    """An entry to bring in: where to, and its text with the frontmatter, which reads as `entry`."""
+
+    path: str
+    entry: MemoryEntry
+    text: str
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EntryImported:
+    """What became of one entry: `outcome` is "created", "unchanged" or "skipped", which comes with a reason."""
+
+    entry_id: str
+    path: str
+    outcome: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesImported:
+    """A whole import; after a rehearsal `revision` is the one that was looked at."""
+
+    revision: int
+    files: list[Imported]
+    entries: list[EntryImported]
+
+
+def expiries_of(wanted: Sequence[ForeignEntry]) -> files.Expiries:
+    return {(each.entry.entry_id, ""): each.expires_at for each in wanted if each.expires_at}
+
+
+def bring_in(change: Change, access: Access, wanted: Sequence[ForeignEntry]) -> list[EntryImported]:
+    """Put the entries whose ids are new behind what their files hold, and tell the index; others stay as they are.
+
+    A present entry that a new one supersedes is retired, where it is active and of the same category.
+    """
+    present = _present(change, [each.entry.entry_id for each in wanted])
+    came = {entry_id for entry_id, block in present.items() if block.added_in == change.number}
+    known = {entry_id: _as_compared(entry_of(block)) for entry_id, block in present.items()}
+    outcomes: list[EntryImported] = []
+    new: dict[str, list[ForeignEntry]] = defaultdict(list)
+    for each in wanted:
+        access.require_write(each.path)
+        entry_id = each.entry.entry_id
+        if entry_id not in known:
+            known[entry_id] = _as_compared(each.entry)
+            new[each.path].append(each)
+            outcomes.append(EntryImported(entry_id, each.path, "created"))
+        elif entry_id in came or known[entry_id] == _as_compared(each.entry):
+            outcomes.append(EntryImported(entry_id, each.path, "unchanged"))
+        else:
+            reason = "an entry with this id is there already and says something else"
+            outcomes.append(EntryImported(entry_id, each.path, "skipped", reason))
+    for path in sorted(new):
+        _append(change, path, new[path])
+    for path in sorted(new):
+        _retire_targets(change, access, new[path])
+    return outcomes
+
+
+def _present(change: Change, ids: Sequence[str]) -> Mapping[str, Block]:
+    found: dict[str, Block] = {}
+    every = Block.objects.of(change.tree).standing(None).entries().filter(duplicate=False)
+    for start in range(0, len(ids), _IDS_AT_ONCE):
+        some = every.filter(entry_id__in=ids[start : start + _IDS_AT_ONCE])
+        found |= {block.entry_id: block for block in some}
+    return found
+
+
+def _as_compared(entry: MemoryEntry) -> MemoryEntry:
+    """Without what may have happened to an entry since it was written."""
+    return replace(entry, superseded_by=None)
+
+
+def _append(change: Change, path: str, new: Sequence[ForeignEntry]) -> None:
+    file = files.find(change, path) or files.create(change, path)
+    data = content(files.visible_at(change, list(files.live_blocks(file))))
+    blocks = format.cut_file(path, data)
+    parts, last = [data], blocks[-1].raw if blocks else b""
+    for each in new:
+        last = format.append_to(last, each.text, newline=file.newline)
+        parts.append(last)
+    files.fill(change, file, b"".join(parts), expiries=expiries_of(new))
+    router.mention(change, _mention(path, new), make_index=True)
+
+
+def _mention(path: str, new: Sequence[ForeignEntry]) -> router.Mention:
+    """What the newest entry that stays tells; of those that will expire nothing may be left in the index."""
+    lasting = [each.entry for each in new if each.expires_at is None]
+    newest = max(reversed(lasting or [each.entry for each in new]), key=lambda entry: entry.created)
+    on = newest.created.astimezone(UTC).date()
+    if not lasting:
+        expiries = [each.expires_at for each in new if each.expires_at]
+        return router.Mention(path=path, on=on, expires_at=max(expiries))
+    tags = dict.fromkeys(tag for entry in lasting for tag in entry.tags)
+    return router.Mention(path=path, description=newest.summary, tags=list(tags), on=on)
+
+
+def _retire_targets(change: Change, access: Access, new: Sequence[ForeignEntry]) -> None:
+    for entry in (each.entry for each in new if each.entry.supersedes):
+        target = statements.entry_with_id(change.tree, entry.supersedes or "")
+        if target is None or target.superseded_by or target.category != entry.category:
+            continue
+        if files.visible_at(change, [target]) and access.sees(target.file.path):
+            entries.splice(change, target.file, target, by=entry.entry_id)
