@@ -124,7 +124,7 @@ def read_entry(frontmatter: bytes, body: bytes) -> tuple[MemoryEntry, Mapping[st
     except FrontmatterError as error:
         raise UnusableEntry(str(error)) from None
     entry_id = meta.text("id").strip()
-    if not entry_id:
+    if not entry_id or len(entry_id.encode()) > MAX_ID_BYTES:
         raise UnusableEntry("unusable id")
     category = _category(meta.text("category"))
     if category is None:

@@ -11,6 +11,8 @@ from memsvc.format.errors import FormatError
 MAX_PATTERN_BYTES = 1024
 # A matcher is a regular expression underneath: with more wildcards than people write, it can take for ever.
 MAX_STARS = 16
+# With a third "**" that others follow, a deep path takes seconds.
+MAX_CROSSINGS = 2
 
 __all__ = ["InvalidGlob", "compile_glob"]
 
@@ -35,6 +37,8 @@ def compile_glob(pattern: str) -> Callable[[str], bool]:
         raise InvalidGlob(
             f"The glob pattern is too long or has more than {MAX_STARS} wildcards; use a simpler one."
         )
+    if pattern.rstrip("/").removesuffix("**").count("**") > MAX_CROSSINGS:
+        raise InvalidGlob(f"The glob pattern crosses folders with more than {MAX_CROSSINGS} '**'; use fewer.")
     try:
         compiled = wcglob.compile(pattern.lstrip("/"), flags=wcglob.BRACE | wcglob.GLOBSTAR)
     except Exception as error:

@@ -15,6 +15,7 @@ from memsvc.format.layout import (
     MemoryCategory,
     index_path,
 )
+from memsvc.format.paths import MAX_PATH_BYTES
 from memsvc.format.text import one_line
 
 MAX_ROW_TAGS = 12
@@ -29,7 +30,10 @@ _CELL_BORDER = re.compile(r"(?<!\\)\|")
 _TAG_BORDER = re.compile(r"(?<!\\),")
 _RULE_CELL = re.compile(r":?-+:?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]++(.*)")
+# What a cell would lose at its ends, and what would be read as such a reference.
+_REFERENCES = {"&": "&#38;", " ": "&#32;", "\t": "&#9;"}
+_REFERENCE = re.compile("|".join(_REFERENCES.values()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +84,15 @@ def cut_index(data: bytes) -> list[Block]:
 
 
 def parse_row(raw: bytes | str) -> IndexRow | None:
-    """Read a line of the table; None for its head and for a line that hasn't got four cells."""
+    """Read a line of the table; None for its head, and for a line without four cells or with too long a path."""
     cells = _cells(raw if isinstance(raw, str) else raw.decode(errors="replace"))
     if len(cells) != 4 or _is_header(cells) or _is_rule(cells) or not cells[0]:
         return None
     path, description, tags, updated = cells
-    return IndexRow(path.replace("&#32;", " "), description, _tags_of_cell(tags), updated)
+    path = _path_of_cell(path)
+    if len(path.encode()) > MAX_PATH_BYTES:
+        return None
+    return IndexRow(path, description, _tags_of_cell(tags), updated)
 
 
 def parse_index(text: str) -> tuple[str, dict[str, IndexRow]]:
@@ -111,8 +118,8 @@ def first_heading(text: str) -> str:
     fallback = ""
     for line in _prose_lines(text):
         heading = _HEADING.fullmatch(line)
-        if heading is not None and heading[1]:
-            return _shortened(heading[1])
+        if heading is not None and (title := heading[1].rstrip(" \t").rstrip("#").rstrip(" \t")):
+            return _shortened(title)
         if not fallback and any(character.isalnum() for character in line):
             fallback = _shortened(line)
     return fallback
@@ -269,10 +276,16 @@ def _cell(text: str) -> str:
 
 def _path_cell(path: str) -> str:
     """A path keeps its blanks; outer ones, which a cell would lose, are written as references."""
-    inner = path.strip(" ")
-    leading = len(path) - len(path.lstrip(" "))
-    trailing = len(path) - leading - len(inner)
-    return "&#32;" * leading + inner.replace("|", "\\|") + "&#32;" * trailing
+    path = _REFERENCE.sub(lambda reference: _REFERENCES["&"] + reference[0][1:], path)
+    inner = path.strip(" \t")
+    start = len(path) - len(path.lstrip(" \t"))
+    outer = path[:start], path[start + len(inner) :]
+    leading, trailing = ("".join(_REFERENCES[blank] for blank in blanks) for blanks in outer)
+    return leading + inner.replace("|", "\\|") + trailing
+
+
+def _path_of_cell(cell: str) -> str:
+    return _REFERENCE.sub(lambda reference: chr(int(reference[0][2:-1])), cell)
 
 
 def _tag_in_cell(tag: str) -> str:

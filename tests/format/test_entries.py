@@ -183,6 +183,7 @@ def test_created_is_any_date_of_iso_8601(text: str, created: datetime) -> None:
         ("category: Facts", "unknown category"),
         ('id: ""', "unusable id"),
         ("id: {a: b}", "unusable id"),
+        (f"id: {'x' * 256}", "unusable id"),
     ],
 )
 def test_an_entry_without_usable_fields_is_opaque(line: str, reason: str) -> None:

@@ -59,6 +59,8 @@ def write(
         (IndexRow("a|b.md", "c|d\ne", ("f|g",)), "| a\\|b.md | c\\|d e | f\\|g |  |"),
         (IndexRow("a.md", "C:\\", ("a,b", "c\\", "d")), "| a.md | C:\\ | a\\,b, c\\ , d |  |"),
         (IndexRow(" a  b.md "), "| &#32;a  b.md&#32; |  |  |  |"),
+        (IndexRow("\ta.md\t "), "| &#9;a.md&#9;&#32; |  |  |  |"),
+        (IndexRow("a&#32;b.md"), "| a&#38;#32;b.md |  |  |  |"),
     ],
 )
 def test_a_row_is_a_line_of_four_cells(row: IndexRow, line: str) -> None:
@@ -66,9 +68,9 @@ def test_a_row_is_a_line_of_four_cells(row: IndexRow, line: str) -> None:
 
 
 one_line = one_line_texts.map(lambda text: " ".join(text.split()))
-paths = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), min_size=1, max_size=20).filter(
-    lambda path: "&#32;" not in path and path.strip(" ")
-)
+_path_characters = st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"], include_characters="\t")
+_path_pieces = st.one_of(_path_characters, st.sampled_from(["&#32;", "&#38;", "&#9;", "&#", "\\", "|", " "]))
+paths = st.lists(_path_pieces, min_size=1, max_size=20).map("".join)
 index_rows = st.builds(
     IndexRow,
     path=paths,
@@ -89,6 +91,7 @@ def test_a_row_reads_back_equal(row: IndexRow) -> None:
     [
         *["", "text", "| a | b | c |", "| a | b | c | d | e |", "|  | b | c | d |", "|", "||||||"],
         *["| File | Description | Tags | Updated |", "| --- | :-: | ---: | - |"],
+        f"| {'long/' * 300} | d | t | 2026-05-03 |",
     ],
 )
 def test_other_lines_are_no_rows(line: str) -> None:
@@ -344,6 +347,8 @@ def test_after_a_write_the_index_has_the_row(data: bytes, description: str, tags
         ("---\n***\n- item", "- item"),
         ("#\n# \nx", "x"),
         ("# " + "long " * 100, ("long " * 40).rstrip() + "…"),
+        ("# A # B ## \t", "A # B"),
+        pytest.param("# spaced" + " " * 50_000 + "out", "spaced out", id="endless blanks"),
     ],
 )
 def test_a_note_is_described_by_its_first_heading(text: str, heading: str) -> None:

@@ -50,3 +50,13 @@ def test_only_the_part_that_is_open_is_matched(filled: Access) -> None:
     agent = access_to(filled.tree.tenant, prefix="/b/d")
 
     assert [each.path for each in reads.glob(agent, "*.md")] == ["/b/d/e.md"]
+
+
+@pytest.mark.parametrize("pattern", ["**/a/**/a/**/b", "{**/a,**/b}/**/c"])
+def test_a_pattern_that_would_take_for_ever_on_deep_paths_is_refused(filled: Access, pattern: str) -> None:
+    with pytest.raises(InvalidGlob, match="use fewer"):
+        reads.glob(filled, pattern)
+
+
+def test_a_pattern_may_cross_folders_twice_and_end_anywhere(filled: Access) -> None:
+    assert [each.path for each in reads.glob(filled, "**/b/**/d/**")] == ["/b/d/e.md"]

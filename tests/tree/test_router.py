@@ -180,3 +180,20 @@ def test_a_batch_leaves_the_index_of_its_end(laid_out: Access) -> None:
     assert rows(laid_out)["c.md"] == "A"
     assert not {"a.md", "b.md"} & rows(laid_out).keys()
     assert ROOT_INDEX in paths(laid_out)
+
+
+@pytest.mark.parametrize(
+    "name", ["a&#32;b.md", "\ttab.md", "tab.md\t", " blank ", "a&#38;#32;b.md", "a\\", "|a|.md"]
+)
+def test_a_file_of_any_name_has_one_row_that_goes_with_it(laid_out: Access, name: str) -> None:
+    path = f"/memory/{name}"
+    before = text(laid_out, ROOT_INDEX)
+    for body in ("# One\n", "# Two\n", "# Three\n"):
+        services.write_file(laid_out, path, body)
+
+    assert list(rows(laid_out)).count(name) == 1
+    assert len(text(laid_out, ROOT_INDEX).splitlines()) == len(before.splitlines()) + 1
+
+    services.delete(laid_out, path)
+    assert name not in rows(laid_out)
+    assert len(text(laid_out, ROOT_INDEX).splitlines()) == len(before.splitlines())

@@ -1,3 +1,5 @@
+from hashlib import sha256
+
 import pytest
 
 from memsvc.format import InvalidPath, InvalidText
@@ -5,7 +7,7 @@ from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import Forbidden, IsFolder, PathTaken, PreconditionFailed, ReadOnly, TooLarge
-from tests.tree.support import access_to, contents, paths, revision, revisions, text
+from tests.tree.support import access_to, contents, entry_text, paths, revision, revisions, text
 
 pytestmark = pytest.mark.django_db
 
@@ -170,3 +172,17 @@ def test_a_small_change_of_a_large_note_keeps_the_rest_of_its_rows(memory: Acces
     new = Block.objects.of(memory.tree).filter(added_in=2)
     assert sum(block.size for block in new) <= 64 * 1024
     assert text(memory, NOTE) == "".join(lines)
+
+
+def test_ids_and_paths_that_no_index_could_hold_are_text_like_any_other(memory: Access) -> None:
+    endless = "".join(sha256(bytes([n])).hexdigest() for n in range(100))
+    head = "| File | Description | Tags | Updated |\n| --- | --- | --- | --- |\n"
+    files = {
+        "/memory/index.md": f"# Index\n\n{head}| {endless} | | | |\n",
+        "/memory/note.md": entry_text(endless),
+    }
+    for path, body in files.items():
+        services.write_file(memory, path, body)
+
+    assert text(memory, "/memory/note.md") == files["/memory/note.md"]
+    assert set(files["/memory/index.md"].splitlines()) <= set(text(memory, "/memory/index.md").splitlines())
