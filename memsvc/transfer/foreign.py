@@ -17,8 +17,8 @@ from memsvc.tree.access import Access
 from memsvc.tree.importing import ForeignEntry
 
 _MOST_WARNINGS: Final = 200
-# A document's line is its base64, or its text with escapes.
-_ENTRIES_FOR_A_FILE: Final = 100
+# Entries are small: an import takes so many for each file that it takes.
+ENTRIES_FOR_A_FILE: Final = 100
 
 type Progress = Callable[[str], None]
 
@@ -117,7 +117,7 @@ def _gathered(source: BinaryIO, only: str | None, limits: Limits) -> _Lines:
         raise ImportRefused(
             [("the file", f"holds several trees ({', '.join(sorted(trees))}); name the one to take")]
         )
-    if len(lines.places) > limits.members or count > _ENTRIES_FOR_A_FILE * limits.members:
+    if len(lines.places) > limits.members or count > ENTRIES_FOR_A_FILE * limits.members:
         raise ArchiveTooLarge("The file holds more lines than an import takes; import it in parts.")
     return lines
 

@@ -8,7 +8,7 @@ that the import doesn't bring stay as they are; files that are the same already 
 import os
 import stat
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -25,6 +25,7 @@ from memsvc.transfer.names import (
     is_litter,
     stands_for,
 )
+from memsvc.transfer.notebooks import notebooks_in
 from memsvc.transfer.reports import Contents, FileReport, Outcome, Report
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
@@ -61,6 +62,30 @@ def import_zip(
     """
     with Archive(archive, limits) as opened:
         return _imported(access, _Source(opened.names, opened.read), dry_run, message, progress)
+
+
+def import_notebooks(
+    access: Access,
+    archive: BinaryIO,
+    *,
+    dry_run: bool = False,
+    message: str = "",
+    limits: Limits = Limits(),  # noqa: B008  frozen
+    progress: Progress = lambda path: None,
+) -> Report:
+    """Import the notebooks of pydantic-deep from a zip archive: to `/agents/<agent>/`, byte for byte.
+
+    Raises as `import_zip` does; other files of the archive are left out and reported.
+    """
+    with Archive(archive, limits) as opened:
+        found = notebooks_in(opened.names)
+        if found.refused and not dry_run:
+            raise ImportRefused(found.refused)
+        source = _Source(list(found.taken), lambda name: opened.read(found.taken[name]))
+        report = _imported(access, source, dry_run, message, progress)
+    skipped = [FileReport(name, Outcome.SKIPPED, reason) for name, reason in found.skipped.items()]
+    refused = [FileReport(name, Outcome.REFUSED, reason) for name, reason in found.refused]
+    return replace(report, files=[*report.files, *skipped, *refused])
 
 
 def import_directory(
