@@ -122,3 +122,12 @@ def test_a_folder_and_nothing_are_no_files(memory: Access) -> None:
     for path in ("/x", "/missing"):
         with pytest.raises(FileNotFound):
             reads.read_lines(memory, path)
+
+
+@pytest.mark.parametrize("huge", [2**31, 2**63 - 1, 10**30])
+def test_numbers_beyond_every_file_are_taken_for_what_they_mean(memory: Access, huge: int) -> None:
+    services.write_file(memory, "/a.txt", "one\ntwo\n")
+
+    assert reads.read_lines(memory, "/a.txt", offset=1, limit=huge).text == "two\n"
+    with pytest.raises(OffsetBeyondEnd, match=str(huge)):
+        reads.read_lines(memory, "/a.txt", offset=huge, limit=huge)

@@ -3,6 +3,7 @@ import pytest
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.errors import ReadOnly
+from memsvc.tree.files import MAX_FILE_BYTES
 from tests.tree.support import access_to, contents, revisions
 
 pytestmark = pytest.mark.django_db
@@ -28,6 +29,15 @@ def test_each_bad_file_has_its_verdict_and_the_others_arrive(memory: Access) -> 
     assert "'/memory/folder/a.md' is a file" in str(verdicts[3].error)
     assert verdicts[4].error is None
     assert contents(memory).keys() == {"/memory/folder/a.md", "/memory/good.md"}
+
+
+def test_a_file_that_is_too_large_leaves_nothing_behind(memory: Access) -> None:
+    large = bytes(MAX_FILE_BYTES + 1)
+
+    verdicts = services.upload_files(memory, [("/large.bin", large), ("/small.bin", b"x")])
+
+    assert [each.error is None for each in verdicts] == [False, True]
+    assert contents(memory) == {"/small.bin": b"x"}
 
 
 def test_only_bad_files_make_no_revision(memory: Access) -> None:

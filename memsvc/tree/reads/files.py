@@ -9,13 +9,15 @@ from memsvc.format import MemoryKind, canonical_folder, canonical_path
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.errors import FileNotFound, FolderNotFound, IsFolder, NotFolder, OffsetBeyondEnd
-from memsvc.tree.files import decodes, etag_of, rendered_lines, version_tag
+from memsvc.tree.files import MAX_FILE_BYTES, decodes, etag_of, rendered_lines, version_tag
 from memsvc.tree.models import Block, File
 from memsvc.tree.reads.cursors import after_text, cursor_of_text
 from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.results import FileContent, FilesPage, IndexView, Listed, Page
 
 MAX_LISTED = 1000
+# More than any file has; what asks for more is not counted further.
+_MAX_LINES = MAX_FILE_BYTES + 1
 
 
 def list_folder(access: Access, folder: str | None, *, revision: int | None = None) -> list[Listed]:
@@ -126,7 +128,8 @@ def read_lines(
     `FileNotFound` (also for a folder) and `OffsetBeyondEnd`.
     """
     path = canonical_path(path)
-    offset, limit = max(offset, 0), max(limit, 0)
+    wanted, limit = max(offset, 0), min(max(limit, 0), _MAX_LINES)
+    offset = min(wanted, _MAX_LINES)
     with moment(access, revision) as now:
         file, listed = now.file(path)
         etag = _etag(now, file, listed)
@@ -141,7 +144,7 @@ def read_lines(
     if limit == 0:
         return _page(file, listed, etag, no_lines_requested=True)
     if offset >= listed.lines:
-        raise OffsetBeyondEnd(offset, listed.lines)
+        raise OffsetBeyondEnd(wanted, listed.lines)
     lines = window.splitlines(keepends=True)[offset - skipped :][:limit]
     return _page(file, listed, etag, text=_plain("".join(lines)), start=offset, count=len(lines))
 
