@@ -26,6 +26,8 @@ threads = settings.THREADS
 # Seconds, both above the database's statement_timeout.
 timeout = 30
 graceful_timeout = 30
+# Longer than clients keep an idle connection, so that none is closed just as the next request is sent on it.
+keepalive = 30
 control_socket_disable = True
 # Seconds for which a client may send nothing of its body, or take nothing of its answer.
 STALL_SECONDS = 20
