@@ -91,7 +91,8 @@ def _fingerprint(view: "TenantView", request: Request) -> str:
     The API key is part of it, because an answer is for the one that it was given to: another key of the tenant may
     not be allowed to see it.
     """
-    parts = [str(view.caller.key.pk), request.method or "", request.get_full_path(), _digest(request.data)]
+    url = [request.path_info, request.META.get("QUERY_STRING", "")]
+    parts = [str(view.caller.key.pk), request.method, *url, _digest(request.data)]
     return sha256(json.dumps(parts).encode()).hexdigest()
 
 

@@ -351,8 +351,8 @@ class TreeName(Input):
     name = TextField(max_bytes=255)
 
     def validate_name(self, name: str) -> str:
-        if not name.strip() or "/" in name:
-            raise serializers.ValidationError("A tree needs a name, and one without '/'.", code="invalid")
+        if not name.strip():
+            raise serializers.ValidationError("A tree needs a name.", code="invalid")
         return name
 
 

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from memsvc.api import problems
+from memsvc.api.gate import unmarked
 from memsvc.api.idempotency import done_once
 from memsvc.api.parsers import StrictJSONParser, require_plain_body
 from memsvc.api.preconditions import quoted
@@ -116,7 +117,7 @@ class TreeView(TenantView):
 
     @cached_property
     def access(self) -> Access:
-        key, name = self.caller.key, unicodedata.normalize("NFC", self.kwargs["tree"])
+        key, name = self.caller.key, unicodedata.normalize("NFC", unmarked(self.kwargs["tree"]))
         if not opens(key, name):
             raise TreeNotFound(name)
         return Access(

@@ -8,7 +8,7 @@ with MemsvcClient("https://memory.example.com", api_key) as memory:
 
 import base64
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Final, Literal, Self, Unpack
@@ -40,14 +40,17 @@ from memsvc.client.records import (
     FileDiff,
     ImportReport,
     IndexView,
+    KeyInfo,
     Listed,
     Matches,
     Me,
     Moved,
+    NewKey,
     Page,
     Restored,
     Revision,
     RevisionDetail,
+    TreeDetail,
     TreeInfo,
     Undone,
     Uploaded,
@@ -68,6 +71,7 @@ type AsOf = int | datetime
 _RAW: Final = "application/octet-stream"
 # Thousands of files are one transaction, and the answer comes when it has ended.
 _IMPORT_SECONDS: Final = 600.0
+_LARGEST_PAGE: Final = 1000
 
 
 class MemsvcClient:
@@ -116,14 +120,72 @@ class MemsvcClient:
         """Whose key this is, and what it may do."""
         return self._ask("GET", "/me", parsing.me)
 
-    def list_trees(self) -> list[TreeInfo]:
-        """The tenant's trees that this key opens."""
-        found = self._ask("GET", "/trees", lambda data: parsing.page(data, parsing.tree_info))
-        return list(found.items)
+    # Trees
 
-    def create_tree(self, name: str) -> TreeInfo:
+    def list_trees(self) -> list[TreeInfo]:
+        """The tenant's trees that this key opens, by name, all pages of them."""
+        return list(_all_items(self._trees_after))
+
+    def create_tree(self, name: str, *, description: str = "") -> TreeInfo:
         """Make a new, empty tree; Conflict when there is one of that name. This client stays on its own tree."""
-        return self._ask("POST", "/trees", parsing.tree_info, body={"name": name})
+        return self._ask("POST", "/trees", parsing.tree_info, body={"name": name, "description": description})
+
+    def describe(self) -> TreeDetail:
+        """This client's tree: what it is and how much is in it."""
+        return self._ask("GET", self._at, parsing.tree_detail)
+
+    def set_description(self, description: str) -> TreeInfo:
+        return self._ask("PATCH", self._at, parsing.tree_info, body={"description": description})
+
+    def clone_tree(self, name: str, *, revision: int | None = None) -> TreeInfo:
+        """Make a new tree with the files of this one, as of a revision. This client stays on its own tree."""
+        body = _given({"name": name, "revision": revision})
+        return self._ask("POST", f"{self._at}:clone", parsing.tree_info, body=body, patience=_IMPORT_SECONDS)
+
+    def archive_tree(self) -> TreeInfo:
+        """Make this client's tree read-only, for good."""
+        return self._ask("POST", f"{self._at}:archive", parsing.tree_info, body={})
+
+    def delete_tree(self) -> None:
+        """Delete this client's tree with its whole history. Nothing can bring it back."""
+        self._connection.send("DELETE", self._at, query={"confirm": self.tree}, patience=_IMPORT_SECONDS)
+
+    # Keys: these need one with the scope "admin"
+
+    def list_keys(self) -> list[KeyInfo]:
+        """The keys that open nothing that this one doesn't open, newest first, all pages of them; ended ones too."""
+        return list(_all_items(self._keys_after))
+
+    def get_key(self, key_id: str) -> KeyInfo:
+        return self._ask("GET", _key(key_id), parsing.key_info)
+
+    def create_key(
+        self,
+        name: str,
+        scopes: Collection[str],
+        *,
+        tree: str | None = None,
+        path_prefix: str = "/",
+        expires_at: datetime | None = None,
+    ) -> NewKey:
+        """Make a key, which can do no more than this one; Forbidden otherwise. Its text is never shown again."""
+        body = {
+            "name": name,
+            "scopes": list(scopes),
+            "tree": tree,
+            "path_prefix": path_prefix,
+            "expires_at": _time(expires_at),
+        }
+        return self._ask("POST", "/keys", parsing.new_key, body=_given(body))
+
+    def rotate_key(self, key_id: str, *, overlap_hours: int = 24) -> NewKey:
+        """Make a new key in the place of another, which works on for the overlap; 0 ends it at once."""
+        body = {"overlap_hours": overlap_hours}
+        return self._ask("POST", f"{_key(key_id)}:rotate", parsing.new_key, body=body)
+
+    def revoke_key(self, key_id: str) -> KeyInfo:
+        """Shut a key out, for good."""
+        return self._ask("DELETE", _key(key_id), parsing.key_info)
 
     # Files
 
@@ -576,6 +638,14 @@ class MemsvcClient:
 
     # Requests
 
+    def _trees_after(self, cursor: str | None) -> Page[TreeInfo]:
+        query = {"cursor": cursor, "limit": _LARGEST_PAGE}
+        return self._ask("GET", "/trees", lambda data: parsing.page(data, parsing.tree_info), query=query)
+
+    def _keys_after(self, cursor: str | None) -> Page[KeyInfo]:
+        query = {"cursor": cursor, "limit": _LARGEST_PAGE}
+        return self._ask("GET", "/keys", lambda data: parsing.page(data, parsing.key_info), query=query)
+
     def _file(self, path: str) -> str:
         return f"{self._at}/files/{quote(_canonical(path)[1:], safe='/')}"
 
@@ -658,6 +728,10 @@ def _one_for_each[Item](answer: list[Item], asked: Sequence[object]) -> list[Ite
     if len(answer) != len(asked):
         raise UnexpectedAnswer(f"The server answered {len(answer)} of {len(asked)} files.")
     return answer
+
+
+def _key(key_id: str) -> str:
+    return f"/keys/{segment(key_id)}"
 
 
 def _canonical(path: str) -> str:

@@ -102,7 +102,45 @@ def me(data: Json) -> records.Me:
 
 
 def tree_info(data: Json) -> records.TreeInfo:
-    return records.TreeInfo(text(data, "name"), number(data, "revision"), moment(data, "created_at"))
+    return records.TreeInfo(
+        name=text(data, "name"),
+        description=text(data, "description"),
+        revision=number(data, "revision"),
+        created_at=moment(data, "created_at"),
+        archived_at=optional_moment(data, "archived_at"),
+    )
+
+
+def tree_detail(data: Json) -> records.TreeDetail:
+    return records.TreeDetail(
+        name=text(data, "name"),
+        description=text(data, "description"),
+        revision=number(data, "revision"),
+        created_at=moment(data, "created_at"),
+        archived_at=optional_moment(data, "archived_at"),
+        files=number(data, "files"),
+        entries=number(data, "entries"),
+        bytes=number(data, "bytes"),
+    )
+
+
+def key_info(data: Json) -> records.KeyInfo:
+    return records.KeyInfo(
+        id=text(data, "id"),
+        name=text(data, "name"),
+        prefix=text(data, "prefix"),
+        scopes=frozenset(texts(data, "scopes")),
+        tree=optional_text(data, "tree"),
+        path_prefix=text(data, "path_prefix"),
+        created_at=moment(data, "created_at"),
+        expires_at=optional_moment(data, "expires_at"),
+        revoked_at=optional_moment(data, "revoked_at"),
+        last_used_at=optional_moment(data, "last_used_at"),
+    )
+
+
+def new_key(data: Json) -> records.NewKey:
+    return records.NewKey(key_info(data), optional_text(data, "key"))
 
 
 def listed(data: Json) -> records.Listed:

@@ -35,9 +35,46 @@ class Me:
 
 @dataclass(frozen=True, slots=True)
 class TreeInfo:
+    """A tree; one with an `archived_at` can't be changed any more."""
+
     name: str
+    description: str
     revision: int
     created_at: datetime
+    archived_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class TreeDetail(TreeInfo):
+    """A tree, and how much of it the key sees: files, their bytes, and entries, superseded ones too."""
+
+    files: int
+    entries: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeyInfo:
+    """An API key without its secret part; `tree` is None when it opens every tree of the tenant."""
+
+    id: str
+    name: str
+    prefix: str
+    scopes: frozenset[str]
+    tree: str | None
+    path_prefix: str
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    last_used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """A key that was just made, and its text: None when an earlier try of the same call has already shown it."""
+
+    info: KeyInfo
+    text: str | None = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

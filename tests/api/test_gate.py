@@ -6,7 +6,14 @@ from tests.api.support import FILES, problem
 
 
 @pytest.mark.parametrize(
-    "raw_path", ["/v1/me", "/v1/trees/caf%C3%A9/files/%F0%9F%91%8D.md", "/v1/trees/a/files/b%2Fc.md", "/"]
+    "raw_path",
+    [
+        "/v1/me",
+        "/v1/trees/caf%C3%A9/files/%F0%9F%91%8D.md",
+        "/v1/trees/a/files/b%2Fc.md",
+        "/v1/trees/a%2Fb/files",
+        "/",
+    ],
 )
 def test_a_url_of_whole_characters_passes(raw_path: str) -> None:
     assert problem_with_url({"RAW_URI": raw_path, "QUERY_STRING": "a=%C3%A9"}) == ""
@@ -20,8 +27,7 @@ def test_a_url_of_whole_characters_passes(raw_path: str) -> None:
         ("/%FF", ""),
         ("/%ED%A0%80", ""),
         ("/%C0%AE", ""),
-        ("/v1/trees/a%2Fb/files", ""),
-        ("/v1/trees/a%2ffiles%2fx/index", ""),
+        ("/v1/trees/a/index%2fx", ""),
         ("/v1/trees/default/entries/mem%2F1", ""),
         ("/v1/me", "a=%00"),
         ("/v1/me", "a=%FF"),

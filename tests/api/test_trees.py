@@ -43,7 +43,7 @@ def test_a_tree_is_made_and_listed(api: APIClient) -> None:
     assert problem(post(api, TREES, name="user 42 – ü")) == (409, "tree_exists")
 
 
-@pytest.mark.parametrize("name", ["", "  ", "a/b", "a\x00", "x" * 256, 7, None, ["a"]])
+@pytest.mark.parametrize("name", ["", "  ", "a\x00", "x" * 256, 7, None, ["a"]])
 def test_a_tree_needs_a_name(api: APIClient, name: Any) -> None:
     assert problem(post(api, TREES, name=name))[0] == 400
     assert names(api) == []

@@ -56,6 +56,83 @@ def test_trees_are_made_and_listed(client: MemsvcClient, connect: Connect) -> No
         connect(tree="nobody's").list_folder()
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ann@example.org",
+        "org/team/ü",
+        "a:archive",
+        ":clone",
+        "a/files/b.md",
+        "..",
+        ".",
+        "50%",
+        "a?b#c",
+        "%2F",
+        " x ",
+    ],
+)
+def test_any_text_names_a_tree_and_only_that_one(client: MemsvcClient, connect: Connect, name: str) -> None:
+    client.create_tree(name)
+    own = connect(*Scope, tree=name)
+
+    own.write_file("/a.md", name)
+    own.add_entry(MemoryCategory.FACTS, "x")
+    own.grep("x")
+
+    assert own.describe().name == name
+    assert own.read_text("/a.md") == name
+    assert {tree.name: tree.revision for tree in client.list_trees()} == {name: 2}
+    own.delete_tree()
+    assert client.list_trees() == []
+
+
+def test_a_tree_is_described_cloned_archived_and_deleted(client: MemsvcClient, connect: Connect) -> None:
+    client.write_file("/a.md", "one")
+    client.write_file("/a.md", "two")
+
+    copied = client.clone_tree("copy", revision=1)
+    copy = connect(*Scope, tree=copied.name)
+    described = copy.set_description("A copy.")
+    detail = copy.describe()
+    archived = copy.archive_tree()
+
+    assert copy.read_text("/a.md") == "one"
+    assert (described.description, described.revision, described.archived_at) == ("A copy.", 1, None)
+    assert (detail.description, detail.files, detail.bytes, detail.entries) == ("A copy.", 1, 3, 0)
+    assert archived.archived_at is not None
+    with pytest.raises(Conflict, match="archived"):
+        copy.write_file("/a.md", "three")
+    copy.delete_tree()
+    assert [tree.name for tree in client.list_trees()] == ["default"]
+
+
+def test_keys_are_made_rotated_and_revoked(
+    client: MemsvcClient, connect: Connect, live_url: str, stranger: MemsvcClient
+) -> None:
+    admin = connect(*Scope)
+
+    made = admin.create_key("night shift", ["read"], path_prefix="/a")
+    rotated = admin.rotate_key(made.info.id, overlap_hours=0)
+
+    assert made.text is not None
+    assert rotated.text is not None
+    assert made.text not in repr(made)
+    assert (rotated.info.name, rotated.info.scopes) == ("night shift", frozenset({"read"}))
+    with MemsvcClient(live_url, rotated.text) as night, MemsvcClient(live_url, made.text) as ended:
+        assert night.me().path_prefix == "/a"
+        with pytest.raises(Unauthenticated):
+            ended.me()
+        assert admin.revoke_key(rotated.info.id).revoked_at is not None
+        with pytest.raises(Unauthenticated):
+            night.me()
+    assert admin.get_key(made.info.id).revoked_at is not None
+    assert [key.name for key in admin.list_keys()][:2] == ["night shift", "night shift"]
+    for other in (client, stranger):
+        with pytest.raises(Forbidden):
+            other.list_keys()
+
+
 def test_a_file_is_written_and_read_in_every_way(client: MemsvcClient) -> None:
     written = client.write_file("/memory/a.md", "one\r\ntwo\r\nthree")
 
