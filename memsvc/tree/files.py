@@ -102,13 +102,14 @@ def require_free(change: Change, path: str) -> None:
     Files in the way of which nothing shows any more are closed.
     """
     files = File.objects.of(change.tree).standing(None)
-    if files.under(path).exists():
+    below = list(files.under(path))
+    if any(not is_hidden(change, file) for file in below):
         raise IsFolder(path)
-    in_the_way = list(files.filter(path__in=[*format.ancestors_of(path), path]))
-    for file in in_the_way:
+    at_or_above = list(files.filter(path__in=[*format.ancestors_of(path), path]))
+    for file in at_or_above:
         if not is_hidden(change, file):
             raise PathTaken(path, f"'{file.path}' is a file, so nothing can lie below it")
-    if in_the_way:
+    if in_the_way := [*below, *at_or_above]:
         close_files(change, in_the_way)
 
 

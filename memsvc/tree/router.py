@@ -44,6 +44,9 @@ def mention(change: Change, told: Mention, *, make_index: bool = False) -> None:
         index = _made(change, index_path)
         row = _rows(index).filter(row_path=relative).last()
     if index is not None:
+        if row is None and told.expires_at and not told.of_all:
+            # What expires may not be all that the file holds.
+            told = described(change, files.require(change, told.path))
         _mention_in(change, index, row, relative, told)
 
 

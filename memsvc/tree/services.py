@@ -464,17 +464,23 @@ def _delete(access: Access, operation: DeletePath) -> Step[Deleted]:
         gone = [file] if file else _under(change, path)
         if file is None and not operation.recursive:
             raise FolderNeedsRecursive(path)
+        seen = _number_seen(change, gone)
         _close(change, gone)
-        return Deleted(path, change.number, len(gone))
+        return Deleted(path, change.number, seen)
 
     return delete_path
 
 
 def _under(change: Change, folder: str) -> list[File]:
+    """All files below a folder, hidden ones too; a folder of which nothing shows any more isn't there."""
     found = list(File.objects.of(change.tree).standing(None).under(folder))
-    if not found:
+    if not _number_seen(change, found):
         raise FileNotFound(folder)
     return found
+
+
+def _number_seen(change: Change, found: Sequence[File]) -> int:
+    return sum(not files.is_hidden(change, file) for file in found)
 
 
 def _close(change: Change, gone: Sequence[File]) -> None:
@@ -496,6 +502,7 @@ def _move(access: Access, operation: MovePath) -> Step[Moved]:
         moving = [file] if file else _under(change, source)
         if source == destination:
             return Moved(source, destination, change.current, 0)
+        seen = _number_seen(change, moving)
         _make_way(change, destination, overwrite=operation.overwrite and file is not None)
         pairs = [(each.path, destination + each.path.removeprefix(source)) for each in moving]
         for each, (_, path) in zip(moving, pairs, strict=True):
@@ -503,7 +510,7 @@ def _move(access: Access, operation: MovePath) -> Step[Moved]:
         files.elect_moved(change, moving)
         router.carry(change, pairs)
         router.complete(change, [each for each in moving if format.is_router(each.path)])
-        return Moved(source, destination, change.number, len(moving))
+        return Moved(source, destination, change.number, seen)
 
     return move_path
 

@@ -4,13 +4,13 @@ import unicodedata
 from dataclasses import dataclass
 
 from django.db import IntegrityError, connection, transaction
-from django.db.models import Count, Sum
+from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from memsvc.format import checked_text
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Forbidden, TreeArchived, TreeExists, TreeNotFound
-from memsvc.tree.models import Tree
+from memsvc.tree.models import LIVE, Block, File, Tree
 from memsvc.tree.reads.cursors import after_text, cursor_of_text
 from memsvc.tree.reads.moment import moment
 from memsvc.tree.scope import holding
@@ -80,11 +80,22 @@ def measure(access: Access) -> TreeSize:
     """How much an access sees of its tree."""
     with moment(access) as now:
         files = now.files()
-        counted = files.aggregate(count=Count("pk"), size=Sum("size"))
+        must_be_counted = Q(next_expiry__lte=now.at) | Q(size=0)
+        listed = now.listed(list(files.filter(must_be_counted)))
+        counted = files.exclude(must_be_counted).aggregate(count=Count("pk"), size=Sum("size"))
         entries = now.blocks().entries()
         if access.prefix != "/":
             entries = entries.filter(file__in=files.order_by().values("pk"))
-        return TreeSize(counted["count"], counted["size"] or 0, entries.count())
+        size = (counted["size"] or 0) + sum(file.size for file in listed)
+        return TreeSize(counted["count"] + len(listed), size, entries.count())
+
+
+def measure_all(tenant: Tenant) -> tuple[int, TreeSize]:
+    """How many trees a tenant has, and how much is in all of them together."""
+    live = File.objects.filter(LIVE, tenant=tenant).aggregate(count=Count("pk"), size=Sum("size"))
+    entries = Block.objects.filter(LIVE, tenant=tenant).entries().visible().count()
+    trees = Tree.objects.filter(tenant=tenant).count()
+    return trees, TreeSize(live["count"], live["size"] or 0, entries)
 
 
 def describe_tree(access: Access, description: str) -> Tree:

@@ -8,15 +8,19 @@ from memsvc.format import InvalidText, MemoryKind
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import Precondition
-from memsvc.tree.errors import EntryNotFound, FileNotFound, FolderNotFound
+from memsvc.tree.errors import EntryNotFound, FileNotFound, FolderNotFound, IsFolder
+from memsvc.tree.models import Block, File
 from memsvc.tree.reads import EntryFilter
+from memsvc.tree.trees import measure
 from tests.tree.support import (
     FACTS,
     PROCEDURAL_INDEX,
     ROOT_INDEX,
+    SEMANTIC_INDEX,
     add,
     contents,
     days_pass,
+    entry_text,
     in_days,
     paths,
     rows,
@@ -330,3 +334,48 @@ def test_of_duplicates_the_next_has_the_id(memory: Access) -> None:
     assert reads.get_entry(memory, entry.entry_id).path == "/memory/z.md"
     add(memory, "New.", supersedes=entry.entry_id)
     assert "superseded_by" in text(memory, "/memory/z.md")
+
+
+def test_a_folder_of_which_nothing_shows_is_as_good_as_gone(memory: Access) -> None:
+    services.write_file(memory, "/notes/secret.md", entry_text("mem_1"))
+    services.write_file(memory, "/elsewhere.md", "# Other\n")
+    _hide(memory, "/notes/secret.md")
+
+    with pytest.raises(FileNotFound):
+        services.delete(memory, "/notes")
+    with pytest.raises(FileNotFound):
+        services.move(memory, "/notes", "/other")
+    services.write_file(memory, "/notes", "a file now\n")
+    assert paths(memory) == ["/elsewhere.md", "/notes"]
+
+
+def test_a_folder_with_a_hidden_file_is_counted_without_it(memory: Access) -> None:
+    services.upload_files(
+        memory, [("/notes/secret.md", entry_text("mem_1").encode()), ("/notes/open.md", b"# Open\n")]
+    )
+    _hide(memory, "/notes/secret.md")
+
+    assert measure(memory).files == 1
+    assert measure(memory).bytes == len("# Open\n")
+    with pytest.raises(IsFolder):
+        services.write_file(memory, "/notes", "a file\n")
+    assert services.move(memory, "/notes", "/other").files == 1
+    assert services.delete(memory, "/other").files == 1
+    assert measure(memory).files == 0
+
+
+def test_the_row_of_a_file_that_was_imported_without_one_lasts_as_long_as_the_file(memory: Access) -> None:
+    head = "| File | Description | Tags | Updated |\n| --- | --- | --- | --- |\n"
+    services.import_files(
+        memory, [(FACTS, entry_text("mem_1").encode()), (SEMANTIC_INDEX, f"# Index\n\n{head}".encode())]
+    )
+    add(memory, SECRET, expires_at=in_days(1))
+    days_pass(memory, 2)
+
+    assert list(rows(memory, MemoryKind.SEMANTIC)) == ["facts.md"]
+
+
+def _hide(memory: Access, path: str) -> None:
+    file = File.objects.of(memory.tree).standing(None).get(path=path)
+    Block.objects.of_file(file).update(expires_at=in_days(-1))
+    File.objects.filter(pk=file.pk).update(next_expiry=in_days(-1))
