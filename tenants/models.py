@@ -108,6 +108,24 @@ class ApiKey(models.Model):
         return self.expires_at is None or self.expires_at > timezone.now()
 
 
+class KeyUsage(models.Model):
+    """How many requests a key made on a day, in UTC; written in batches, see `tenants.last_use`."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="+", db_index=False)
+    key = models.ForeignKey(ApiKey, on_delete=models.CASCADE, related_name="usage")
+    day = models.DateField()
+    requests = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "day", "key"], name="key_usage_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.requests} on {self.day}"
+
+
 class StoredAnswer(models.Model):
     """The answer to a write that had an Idempotency-Key: what its repeats are answered, instead of doing it again.
 

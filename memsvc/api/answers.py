@@ -31,7 +31,7 @@ from memsvc.tree.results import (
 )
 from memsvc.tree.trees import TreeSize
 from tenants.authentication import Caller
-from tenants.models import ApiKey
+from tenants.models import ApiKey, KeyUsage
 
 type Json = dict[str, object]
 
@@ -66,6 +66,11 @@ def key(found: ApiKey) -> Json:
         "revoked_at": found.revoked_at,
         "last_used_at": found.last_used_at,
     }
+
+
+def usage(found: KeyUsage) -> Json:
+    key = {"id": found.key.pk, "name": found.key.name, "prefix": found.key.prefix}
+    return {"day": found.day, "key": key, "requests": found.requests}
 
 
 def tree(found: Tree) -> Json:

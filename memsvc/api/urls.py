@@ -18,8 +18,9 @@ from memsvc.api.history import (
 from memsvc.api.keys import KeysView, KeyView, RotateKeyView
 from memsvc.api.me import MeView
 from memsvc.api.search import SearchView
-from memsvc.api.transfer import BundleExportView, ImportsView, ZipExportView
+from memsvc.api.transfer import BundleExportView, ImportsView, JsonLinesExportView, ZipExportView
 from memsvc.api.trees import ArchiveView, CloneView, ScaffoldView, TreeDetailView, TreesView
+from memsvc.api.usage import UsageView
 
 
 class AnyText:
@@ -48,6 +49,7 @@ urlpatterns = [
     path("v1/keys", KeysView.as_view()),
     path("v1/keys/<uuid:key_id>:rotate", RotateKeyView.as_view()),
     path("v1/keys/<uuid:key_id>", KeyView.as_view()),
+    path("v1/usage", UsageView.as_view()),
     path("v1/trees", TreesView.as_view()),
     path("v1/trees/<str:tree>:scaffold", ScaffoldView.as_view()),
     path("v1/trees/<str:tree>:clone", CloneView.as_view()),
@@ -75,6 +77,7 @@ urlpatterns = [
     path("v1/trees/<str:tree>/index", IndexView.as_view()),
     path("v1/trees/<str:tree>/batch", BatchView.as_view()),
     path("v1/trees/<str:tree>/export.zip", ZipExportView.as_view()),
+    path("v1/trees/<str:tree>/export.jsonl", JsonLinesExportView.as_view()),
     path("v1/trees/<str:tree>/export.bundle", BundleExportView.as_view()),
     path("v1/trees/<str:tree>/imports", ImportsView.as_view()),
 ]

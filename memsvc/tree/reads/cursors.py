@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from datetime import datetime
+from datetime import date, datetime
 from uuid import UUID
 
 from memsvc.format import InvalidText
@@ -40,6 +40,20 @@ def after_id(cursor: str) -> UUID:
         case [str(row_id)]:
             try:
                 return UUID(row_id)
+            except ValueError:
+                pass
+    raise _refusal()
+
+
+def cursor_of_day(day: date, row_id: UUID) -> str:
+    return _encoded([day.isoformat(), row_id.hex])
+
+
+def after_day(cursor: str) -> tuple[date, UUID]:
+    match _decoded(cursor):
+        case [str(day), str(row_id)]:
+            try:
+                return date.fromisoformat(day), UUID(row_id)
             except ValueError:
                 pass
     raise _refusal()
