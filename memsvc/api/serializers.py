@@ -25,6 +25,7 @@ from memsvc.api.fields import (
     TextField,
 )
 from memsvc.format import Confidence, MemoryCategory, MemoryKind
+from memsvc.transfer.formats import ImportFormat
 from memsvc.tree.trees import MAX_DESCRIPTION_BYTES
 
 MAX_MESSAGE_BYTES = 1000
@@ -378,7 +379,11 @@ class DeleteTreeQuery(Query):
 
 
 class ImportQuery(Query):
+    """`format` where the Content-Type doesn't say it; `only` the one tree or agent of several in the file."""
+
     dry_run = FlagField(default=False)
+    format = EnumField(ImportFormat, default=None)
+    only = TextField(default=None)
 
 
 class BatchInput(Input):

@@ -1,24 +1,26 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
-from tempfile import TemporaryFile
-from typing import Any, BinaryIO, ClassVar, cast
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO, Any, ClassVar, cast
 
 from django.conf import settings
 from django.http import StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memsvc.api.moments import revision_of
-from memsvc.api.parsers import copy_body
+from memsvc.api.parsers import copy_body, declared_length
 from memsvc.api.problems import InvalidRequest
 from memsvc.api.serializers import ImportQuery, RevisionQuery
 from memsvc.api.views import TreeView
 from memsvc.transfer.bundles import export_bundle
-from memsvc.transfer.exports import export_zip
-from memsvc.transfer.imports import import_zip
+from memsvc.transfer.exports import export_jsonl, export_zip
+from memsvc.transfer.formats import MEDIA_TYPES, import_file
 from memsvc.tree.access import Access
 from tenants.scopes import Scope
 
@@ -73,23 +75,32 @@ class BundleExportView(ExportView):
         return export_bundle(access, revision)
 
 
-class ZipParser(BaseParser):
-    """Copies the archive to a file, which can be read in any order; the view closes it."""
+class JsonLinesExportView(ExportView):
+    """The files and the entries in them as JSON Lines, interchange v1."""
 
-    media_type = ZIP_MEDIA_TYPE
+    media_type, name = "application/jsonl", "export.jsonl"
+
+    def pieces(self, access: Access, revision: int | None) -> Iterator[bytes]:
+        return export_jsonl(access, revision)
+
+
+class FileParser(BaseParser):
+    """Copies the body to a file with a name, which can be read in any order; the view closes it."""
+
+    media_type = "*/*"
 
     def parse(self, stream: Any, media_type: str | None = None, parser_context: Any = None) -> Any:
-        archive = parser_context["view"].files.enter_context(TemporaryFile())  # noqa: SIM115
-        copy_body(stream, archive, parser_context["request"].META)
-        return archive
+        file = parser_context["view"].files.enter_context(NamedTemporaryFile())  # noqa: SIM115
+        copy_body(stream, file, parser_context["request"].META)
+        return file
 
 
 class ImportsView(TreeView):
-    """Bring a zip archive into the tree: all of it, as one revision, or nothing."""
+    """Bring a tree, or another system's memories, into this tree: all of it, as one revision, or nothing."""
 
     scopes = {"POST": Scope.WRITE}
     queries = {"POST": ImportQuery}
-    parser_classes = (ZipParser,)
+    parser_classes = (FileParser,)
 
     def dispatch(self, *args: Any, **kwargs: Any) -> HttpResponseBase:
         with ExitStack() as self.files:
@@ -99,9 +110,23 @@ class ImportsView(TreeView):
     def max_body_bytes(self) -> int:
         return int(settings.MAX_IMPORT_BYTES)
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        # Before the body is read: nobody has to send 50 MB to hear that it is of no kind that is taken.
+        media_type = (request.content_type or "").partition(";")[0].strip().lower()
+        self.form = self.params["format"] or MEDIA_TYPES.get(media_type)
+        if self.form is None and declared_length(request.META):
+            raise UnsupportedMediaType(media_type)
+
     def post(self, request: Request, tree: str) -> Response:
         access = self.access
-        if not request.data:
-            raise InvalidRequest("Send a zip archive as the body.")
-        report = import_zip(access, cast(BinaryIO, request.data), dry_run=self.params["dry_run"])
+        if not request.data or self.form is None:
+            raise InvalidRequest("Send the file to import as the body.")
+        report = import_file(
+            access,
+            Path(cast(IO[bytes], request.data).name),
+            self.form,
+            dry_run=self.params["dry_run"],
+            only=self.params["only"],
+        )
         return Response(report.as_json())

@@ -9,7 +9,7 @@ with MemsvcClient("https://memory.example.com", api_key) as memory:
 import base64
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from types import TracebackType
 from typing import Final, Literal, Self, Unpack
 from urllib.parse import quote
@@ -41,6 +41,7 @@ from memsvc.client.records import (
     ImportReport,
     IndexView,
     KeyInfo,
+    KeyUsage,
     Listed,
     Matches,
     Me,
@@ -54,6 +55,7 @@ from memsvc.client.records import (
     TreeInfo,
     Undone,
     Uploaded,
+    Usage,
     Window,
     Written,
 )
@@ -65,6 +67,7 @@ from memsvc.format.text import checked_text
 
 type SearchMode = Literal["words", "phrase"]
 type Status = Literal["active", "superseded", "all"]
+type ImportFormat = Literal["zip", "jsonl", "pydantic-deep", "mneme"]
 # A revision's number, or an instant: what was the newest revision then.
 type AsOf = int | datetime
 
@@ -186,6 +189,20 @@ class MemsvcClient:
     def revoke_key(self, key_id: str) -> KeyInfo:
         """Shut a key out, for good."""
         return self._ask("DELETE", _key(key_id), parsing.key_info)
+
+    def usage(self, *, since: date | None = None, until: date | None = None) -> Usage:
+        """What the tenant stores, and the requests by day (UTC) and key, from one day to another, both included.
+
+        Needs a key with the scope "admin" that opens every tree. Requests are counted a minute late.
+        """
+        days = {"since": since, "until": until, "limit": _LARGEST_PAGE}
+
+        def after(cursor: str | None) -> Page[KeyUsage]:
+            query = {**days, "cursor": cursor}
+            return self._ask("GET", "/usage", lambda data: parsing.page(data, parsing.key_usage), query=query)
+
+        counted = _all_items(after)
+        return self._ask("GET", "/usage", lambda data: parsing.usage(data, counted), query={"limit": 1})
 
     # Files
 
@@ -614,6 +631,10 @@ class MemsvcClient:
         """The tree as a zip archive, in pieces as they come; the same revision always gives the same bytes."""
         return self._exported("export.zip", "application/zip", revision)
 
+    def export_jsonl(self, *, revision: AsOf | None = None) -> Iterator[bytes]:
+        """Each file and each entry as JSON Lines (interchange v1), in pieces as they come."""
+        return self._exported("export.jsonl", "application/jsonl", revision)
+
     def export_bundle(self, *, revision: AsOf | None = None) -> Iterator[bytes]:
         """The whole history as a git bundle, which `git clone` takes: a commit for each revision."""
         return self._exported("export.bundle", "application/x-git-bundle", revision)
@@ -626,13 +647,23 @@ class MemsvcClient:
 
     def import_zip(self, archive: bytes, *, dry_run: bool = False) -> ImportReport:
         """Bring the files of a zip archive into the tree, in one revision, all or none."""
+        return self.import_archive(archive, format="zip", dry_run=dry_run)
+
+    def import_archive(
+        self, archive: bytes, *, format: ImportFormat, only: str | None = None, dry_run: bool = False
+    ) -> ImportReport:
+        """Bring in a tree or another system's memories, in one revision, all or none.
+
+        A `zip` is a tree or a memory folder, `pydantic-deep` a zip of its notebooks, `jsonl` interchange v1 and
+        `mneme` a SQLite file. `only` names the tree (jsonl) or agent (mneme) to take, where the file holds several.
+        """
         return self._ask(
             "POST",
             f"{self._at}/imports",
             parsing.import_report,
-            query={"dry_run": dry_run or None},
+            query={"dry_run": dry_run or None, "format": format, "only": only},
             content=archive,
-            headers={"Content-Type": "application/zip"},
+            headers={"Content-Type": "application/octet-stream"},
             patience=_IMPORT_SECONDS,
         )
 

@@ -4,8 +4,8 @@ Whatever is missing or of another type raises ValueError, which the client repor
 """
 
 import base64
-from collections.abc import Callable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime
 
 from memsvc.client import records
 from memsvc.format.entries import Confidence, MemoryEntry
@@ -141,6 +141,27 @@ def key_info(data: Json) -> records.KeyInfo:
 
 def new_key(data: Json) -> records.NewKey:
     return records.NewKey(key_info(data), optional_text(data, "key"))
+
+
+def key_usage(data: Json) -> records.KeyUsage:
+    key = mapping(data, "key")
+    return records.KeyUsage(
+        day=date.fromisoformat(text(data, "day")),
+        key_id=text(key, "id"),
+        key_name=text(key, "name"),
+        requests=number(data, "requests"),
+    )
+
+
+def usage(data: Json, requests: Iterable[records.KeyUsage]) -> records.Usage:
+    stored = mapping(data, "stored")
+    return records.Usage(
+        trees=number(stored, "trees"),
+        files=number(stored, "files"),
+        entries=number(stored, "entries"),
+        bytes=number(stored, "bytes"),
+        requests=tuple(requests),
+    )
 
 
 def listed(data: Json) -> records.Listed:
@@ -294,6 +315,16 @@ def import_report(data: Json) -> records.ImportReport:
         dry_run=flag(data, "dry_run"),
         files=tuple(imported_file(item) for item in objects(data, "files")),
         warnings=texts(data, "warnings"),
+        entries=tuple(imported_entry(item) for item in objects(data, "entries")),
+    )
+
+
+def imported_entry(data: Json) -> records.ImportedEntry:
+    return records.ImportedEntry(
+        entry_id=text(data, "entry_id"),
+        path=text(data, "path"),
+        outcome=text(data, "outcome"),
+        reason=text(data, "reason"),
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 
 from memsvc.format.entries import MemoryEntry
 from memsvc.format.indexes import IndexRow
@@ -67,6 +67,27 @@ class KeyInfo:
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUsage:
+    """How many requests a key made on a day, in UTC."""
+
+    day: date
+    key_id: str
+    key_name: str
+    requests: int
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a tenant stores now, in all its trees, and the requests of its keys, the newest days first."""
+
+    trees: int
+    files: int
+    entries: int
+    bytes: int
+    requests: tuple[KeyUsage, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +284,16 @@ class ImportedFile:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportedEntry:
+    """What an import did with one entry that came by itself, not in a file."""
+
+    entry_id: str
+    path: str
+    outcome: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class ImportReport:
     """An import in one revision; nothing was changed when `dry_run` is True."""
 
@@ -270,6 +301,7 @@ class ImportReport:
     dry_run: bool
     files: tuple[ImportedFile, ...]
     warnings: tuple[str, ...] = field(default=())
+    entries: tuple[ImportedEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework.test import APIClient
 
 from tests.api.support import paths, problem, put, raw, streamed
+from tests.transfer.test_mneme import database, record
 
 TREE = "/v1/trees/default"
 EXPORT = f"{TREE}/export.zip"
@@ -109,3 +110,55 @@ def test_the_history_goes_out_as_a_git_bundle(api: APIClient, tmp_path: Path) ->
 
 def test_there_is_no_bundle_of_an_empty_history(api: APIClient) -> None:
     assert problem(api.get(f"{TREE}/export.bundle")) == (404, "file_not_found")
+
+
+def test_what_goes_out_as_json_lines_can_be_imported(api: APIClient, stranger: APIClient) -> None:
+    put(api, "memory/notes/a.md", b"a\r\n")
+    put(api, "b.bin", b"\x00\xff")
+    answer = api.get(f"{TREE}/export.jsonl")
+    assert answer.headers["Content-Type"] == "application/jsonl"
+    lines = streamed(answer)
+
+    report = stranger.post(IMPORTS, lines, content_type="application/jsonl; charset=utf-8")
+    again = stranger.post(f"{IMPORTS}?format=jsonl", lines, content_type="application/octet-stream")
+
+    assert (report.status_code, again.json()["counts"]["unchanged"]) == (200, 2)
+    assert (raw(stranger, "memory/notes/a.md"), raw(stranger, "b.bin")) == (b"a\r\n", b"\x00\xff")
+    assert streamed(stranger.get(f"{TREE}/export.jsonl")) == lines
+
+
+def test_a_line_that_is_refused_is_named(api: APIClient) -> None:
+    lines = b'{"format": "memsvc-export", "version": 1}\n{"type": "document"}\n'
+
+    refused = api.post(IMPORTS, lines, content_type="application/x-ndjson")
+
+    assert problem(refused) == (400, "import_refused")
+    assert refused.json()["errors"][0]["field"] == "line 2"
+
+
+def test_memories_of_mneme_are_imported(api: APIClient, tmp_path: Path) -> None:
+    data = database(tmp_path, record("m1"), record("m2", agent_id="other")).read_bytes()
+
+    several = api.post(IMPORTS, data, content_type="application/vnd.sqlite3")
+    report = api.post(f"{IMPORTS}?only=bot", data, content_type="application/vnd.sqlite3")
+
+    assert problem(several) == (400, "import_refused")
+    assert [(entry["entry_id"], entry["outcome"]) for entry in report.json()["entries"]] == [
+        ("m1", "created")
+    ]
+    assert api.get(f"{TREE}/entries/m1").json()["body"] == "What m1 says."
+
+
+def test_notebooks_of_pydantic_deep_are_imported(api: APIClient) -> None:
+    archive = zip_of({".deep/memory/main/MEMORY.md": b"- a note\n"})
+
+    report = bring(api, archive, "?format=pydantic-deep")
+
+    assert report.json()["files"][0]["path"] == "/agents/main/MEMORY.md"
+    assert raw(api, "agents/main/MEMORY.md") == b"- a note\n"
+
+
+def test_a_format_that_there_is_not_is_refused(api: APIClient) -> None:
+    assert problem(bring(api, zip_of({"a.md": b"x"}), "?format=tar")) == (400, "invalid_request")
+    assert problem(bring(api, zip_of({"a.md": b"x"}), "?only=x")) == (400, "import_refused")
+    assert problem(bring(api, b"x" * 10, "?format=mneme")) == (400, "invalid_archive")

@@ -3,7 +3,7 @@
 import io
 import zipfile
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import httpx
 import pytest
@@ -22,7 +22,7 @@ from memsvc.client.errors import (
 )
 from memsvc.format import Confidence, MemoryCategory, MemoryKind
 from memsvc.format.scaffold import SCAFFOLD
-from tenants.models import Tenant
+from tenants.models import KeyUsage, Tenant
 from tenants.scopes import Scope
 from tests.client.conftest import Connect
 from tests.people import make_key
@@ -54,6 +54,22 @@ def test_trees_are_made_and_listed(client: MemsvcClient, connect: Connect) -> No
         client.create_tree("agents of ACME")
     with pytest.raises(NotFound):
         connect(tree="nobody's").list_folder()
+
+
+def test_usage_is_told_for_days_of_choice(client: MemsvcClient, connect: Connect, alice: Tenant) -> None:
+    client.write_file("/a.md", "12345")
+    key = make_key(alice, name="night shift")[0]
+    days = [date(2026, 3, number) for number in (1, 2, 3)]
+    for number, day in enumerate(days):
+        KeyUsage.objects.create(tenant=alice, key=key, day=day, requests=number)
+
+    usage = connect(Scope.ADMIN).usage(since=days[1], until=days[2])
+
+    assert (usage.trees, usage.files, usage.entries, usage.bytes) == (1, 1, 0, 5)
+    assert [(each.day, each.key_name, each.requests) for each in usage.requests] == [
+        (days[2], "night shift", 2),
+        (days[1], "night shift", 1),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -359,6 +375,33 @@ def test_a_tree_goes_out_as_a_zip_and_comes_into_another(
         file.path: client.read_bytes(file.path).data for file in client.iter_files()
     }
     assert b"".join(client.export_zip(revision=1)) != archive
+
+
+def test_lines_and_bundles_are_exported_and_lines_imported(
+    client: MemsvcClient, stranger: MemsvcClient
+) -> None:
+    added = client.add_entry(MemoryCategory.FACTS, "It rains.")
+    lines = b"".join(client.export_jsonl())
+
+    report = stranger.import_archive(lines, format="jsonl")
+
+    assert {file.outcome for file in report.files} == {"created"}
+    assert stranger.get_entry(added.entry.entry_id).entry.body == "It rains."
+    assert b"".join(stranger.export_jsonl()) == lines
+    assert b"".join(client.export_bundle()).startswith(b"# v2 git bundle\n")
+
+
+def test_entries_that_came_by_themselves_are_reported(client: MemsvcClient) -> None:
+    lines = (
+        b'{"format": "memsvc-export", "version": 1}\n'
+        b'{"type": "memory", "external_id": "m1", "kind": "semantic", "content": "It rains.", '
+        b'"created_at": "2026-01-01T00:00:00Z", "tree": "one"}\n'
+    )
+
+    report = client.import_archive(lines, format="jsonl", only="one", dry_run=True)
+
+    assert [(entry.entry_id, entry.outcome) for entry in report.entries] == [("m1", "created")]
+    assert client.import_archive(lines, format="jsonl", only="other").entries == ()
 
 
 def test_an_archive_that_is_refused_says_why(client: MemsvcClient) -> None:
