@@ -1,17 +1,21 @@
 import json
+import subprocess
 import zipfile
 from io import StringIO
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.core.management.base import OutputWrapper
 
 from memsvc.format import MemoryCategory
+from memsvc.transfer.management.arguments import Progress
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.trees import create_tree, list_trees
 from tests.transfer.support import everything, exported, put, read_below, unzipped, write_below, zip_of
+from tests.transfer.test_mneme import database, record
 
 
 def run(command: str, *arguments: object) -> str:
@@ -162,3 +166,42 @@ def test_the_archive_is_one_that_every_zip_program_opens(memory: Access, tmp_pat
     with zipfile.ZipFile(tmp_path / "out.zip") as archive:
         archive.extractall(tmp_path / "unzipped")
     assert read_below(tmp_path / "unzipped") == {path[1:]: data for path, data in everything(memory).items()}
+
+
+def test_lines_and_history_are_exported_and_lines_come_back(
+    memory: Access, other: Access, tmp_path: Path
+) -> None:
+    put(memory, {"/memory/a.md": b"one"})
+    put(memory, {"/memory/a.md": b"two"})
+
+    run("memory_export", slug_of(memory), tmp_path / "out.jsonl")
+    run("memory_export", slug_of(memory), tmp_path / "out.bundle")
+    run("memory_import", slug_of(other), tmp_path / "out.jsonl")
+
+    assert everything(other) == {"/memory/a.md": b"two"}
+    subprocess.run(["git", "clone", "-q", "out.bundle", "clone"], cwd=tmp_path, check=True)
+    assert (tmp_path / "clone/memory/a.md").read_bytes() == b"two"
+
+
+def test_other_systems_files_are_imported(memory: Access, tmp_path: Path) -> None:
+    archive = tmp_path / "notebooks.zip"
+    archive.write_bytes(zip_of({".deep/memory/main/MEMORY.md": b"m"}))
+    mneme = database(tmp_path, record("m1"), record("m2", agent_id="other"))
+
+    run("memory_import", slug_of(memory), archive, "--format", "pydantic-deep")
+    with pytest.raises(CommandError, match="several agents"):
+        run("memory_import", slug_of(memory), mneme)
+    report = run("memory_import", slug_of(memory), mneme, "--only", "bot")
+
+    assert everything(memory)["/agents/main/MEMORY.md"] == b"m"
+    assert "by themselves 1 created" in report
+
+
+def test_progress_is_a_bar_where_the_end_is_known() -> None:
+    out = StringIO()
+    progress = Progress(OutputWrapper(out), unit="revisions", total=200)
+
+    for _ in range(100):
+        progress("revision")
+
+    assert out.getvalue() == "  [###############...............] 100 of 200 revisions\n"

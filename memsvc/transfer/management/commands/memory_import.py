@@ -7,7 +7,8 @@ from django.core.management.base import BaseCommand, CommandError
 from memsvc.format import FormatError
 from memsvc.transfer.archives import OPERATOR_LIMITS
 from memsvc.transfer.errors import ImportRefused
-from memsvc.transfer.imports import import_directory, import_zip
+from memsvc.transfer.formats import SUFFIXES, ImportFormat, import_file
+from memsvc.transfer.imports import import_directory
 from memsvc.transfer.management.arguments import Progress, access_to, add_tenant_and_tree
 from memsvc.transfer.reports import Outcome, Report
 from memsvc.tree.access import Access
@@ -21,12 +22,20 @@ class Command(BaseCommand):
         "Bring a zip archive or a directory into a tree, byte for byte: all of it or nothing, as one revision. "
         "What it holds is either a whole tree (with memory/ at the top) or the content of a memory folder (index.md, "
         "semantic_memory/ …), which goes under /memory/. Files that it doesn't hold stay. "
+        "JSON Lines, a SQLite file of Mneme and a zip of pydantic-deep's notebooks are taken too: see --format. "
         "The report goes to stdout, progress to stderr."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_tenant_and_tree(parser)
-        parser.add_argument("path", type=Path, help="a zip archive or a directory")
+        parser.add_argument("path", type=Path, help="a file, or a directory")
+        parser.add_argument(
+            "--format",
+            choices=[form.value for form in ImportFormat],
+            dest="form",
+            help="what the file is (default: by its ending, else zip)",
+        )
+        parser.add_argument("--only", help="the one tree (jsonl) or agent (mneme) of several in the file")
         parser.add_argument(
             "--new-tree", action="store_true", help="make the tree first; it must not exist yet"
         )
@@ -44,6 +53,8 @@ class Command(BaseCommand):
         new_tree: bool,
         dry_run: bool,
         as_json: bool,
+        form: str | None,
+        only: str | None,
         **options: object,
     ) -> None:
         if not path.exists():
@@ -51,7 +62,7 @@ class Command(BaseCommand):
         if new_tree:
             _make_tree(tenant, tree)
         try:
-            report = self._import(access_to(tenant, tree), path, dry_run=dry_run)
+            report = self._import(access_to(tenant, tree), path, form, only=only, dry_run=dry_run)
         except ImportRefused as error:
             for name, reason in error.refused:
                 self.stderr.write(f"refused    {name!r} {reason}")
@@ -61,18 +72,30 @@ class Command(BaseCommand):
         self.stdout.write(
             json.dumps(report.as_json(), indent=1, default=str) if as_json else _in_words(report)
         )
-        if report.count(Outcome.REFUSED):
+        if report.count(Outcome.REFUSED) or report.count_entries(Outcome.REFUSED):
             raise CommandError("This import would be refused.")
 
-    def _import(self, access: Access, path: Path, *, dry_run: bool) -> Report:
+    def _import(
+        self, access: Access, path: Path, form: str | None, *, only: str | None, dry_run: bool
+    ) -> Report:
         progress = Progress(self.stderr)
         message = f"Imported {path.name}"
         if path.is_dir():
+            if form or only:
+                raise CommandError(
+                    "--format and --only are for files; a directory is a tree or a memory folder."
+                )
             return import_directory(access, path, dry_run=dry_run, message=message, progress=progress)
-        with path.open("rb") as archive:
-            return import_zip(
-                access, archive, dry_run=dry_run, message=message, limits=OPERATOR_LIMITS, progress=progress
-            )
+        return import_file(
+            access,
+            path,
+            ImportFormat(form) if form else SUFFIXES.get(path.suffix.lower(), ImportFormat.ZIP),
+            dry_run=dry_run,
+            message=message,
+            only=only,
+            limits=OPERATOR_LIMITS,
+            progress=progress,
+        )
 
 
 def _make_tree(tenant: str, tree: str) -> None:
@@ -90,9 +113,16 @@ def _in_words(report: Report) -> str:
             reason = f"  {file.reason}" if file.reason else ""
             lines.append(f"{file.outcome:<10} {file.path}{entries}{reason}")
         lines += [f"{'':<10}   line {block.line} is no usable entry: {block.reason}" for block in file.opaque]
+    lines += [
+        f"{entry.outcome:<10} {entry.entry_id}  {entry.reason}" for entry in report.entries if entry.reason
+    ]
     lines += [f"warning    {warning}" for warning in report.warnings]
     counts = ", ".join(f"{report.count(outcome)} {outcome}" for outcome in Outcome if report.count(outcome))
     stored = sum(file.entries for file in report.files)
+    alone = ", ".join(
+        f"{report.count_entries(outcome)} {outcome}" for outcome in Outcome if report.count_entries(outcome)
+    )
+    entries = f"{stored} entries in files; by themselves {alone}" if alone else f"{stored} entries"
     did = "Would import" if report.dry_run else "Imported"
-    lines.append(f"{did}: {counts or 'no files'}; {stored} entries; revision {report.revision}.")
+    lines.append(f"{did}: {counts or 'no files'}; {entries}; revision {report.revision}.")
     return "\n".join(lines)
