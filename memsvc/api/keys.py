@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from memsvc.api import answers
 from memsvc.api.fields import EnumField, FolderField, InstantField, LimitField, NumberField, TextField
-from memsvc.api.serializers import Input, Query
+from memsvc.api.serializers import MAX_PAGE, Input, Query
 from memsvc.api.views import TenantView
 from memsvc.tree.reads.cursors import after_id, cursor_of_id
 from tenants import keys
@@ -20,7 +20,7 @@ MAX_OVERLAP_HOURS = 30 * 24
 
 
 class KeysQuery(Query):
-    limit = LimitField(default=100, maximum=1000)
+    limit = LimitField(default=100, maximum=MAX_PAGE)
     cursor = TextField(default=None)
 
 

@@ -3,6 +3,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memsvc.api import answers
+from memsvc.api.serializers import MAX_ITEMS, MAX_PAGE
 from memsvc.api.views import TenantView
 from memsvc.tree.files import MAX_FILE_BYTES
 from memsvc.tree.services import MAX_BATCH
@@ -20,5 +21,7 @@ class MeView(TenantView):
             "max_import_bytes": settings.MAX_IMPORT_BYTES,
             "max_file_bytes": MAX_FILE_BYTES,
             "max_batch": MAX_BATCH,
+            "max_page": MAX_PAGE,
+            "max_items": MAX_ITEMS,
         }
         return Response(answers.me(self.caller, limits))

@@ -30,7 +30,9 @@ from memsvc.tree.trees import MAX_DESCRIPTION_BYTES
 
 MAX_MESSAGE_BYTES = 1000
 MAX_PATTERN_BYTES = 4096
+# Of one upload or download, and of one page of a list.
 MAX_ITEMS = 1000
+MAX_PAGE = 1000
 
 
 class Encoding(StrEnum):
@@ -123,7 +125,7 @@ class RevisionQuery(AsOf, Query):
 class FilesQuery(RevisionQuery):
     prefix = FolderField(default="/")
     depth = NumberField(minimum=1, maximum=1, default=None)
-    limit = LimitField(default=1000, maximum=1000)
+    limit = LimitField(default=1000, maximum=MAX_PAGE)
     cursor = TextField(default=None)
 
 
@@ -228,7 +230,7 @@ class EntriesQuery(RevisionQuery):
     since = InstantField(default=None)
     until = InstantField(default=None)
     path_prefix = FolderField(default=None)
-    limit = LimitField(default=100, maximum=1000)
+    limit = LimitField(default=100, maximum=MAX_PAGE)
     cursor = TextField(default=None)
 
 
@@ -242,7 +244,7 @@ class SearchInput(AsOf):
     since = InstantField(default=None)
     until = InstantField(default=None)
     include_superseded = FlagField(default=False)
-    limit = LimitField(default=20, maximum=1000)
+    limit = LimitField(default=20, maximum=MAX_PAGE)
     cursor = TextField(default=None)
 
 
@@ -282,7 +284,7 @@ class SuccessorInput(Input):
 
 class EpisodesQuery(Query):
     since = InstantField(default=None)
-    limit = LimitField(default=100, maximum=1000)
+    limit = LimitField(default=100, maximum=MAX_PAGE)
 
 
 class IndexQuery(RevisionQuery):
@@ -297,7 +299,7 @@ class RevisionsQuery(Query):
     path = FolderField(default="/")
     since = InstantField(default=None)
     until = InstantField(default=None)
-    limit = LimitField(default=100, maximum=1000)
+    limit = LimitField(default=100, maximum=MAX_PAGE)
     cursor = TextField(default=None)
 
 
@@ -362,7 +364,7 @@ class TreeInput(TreeName):
 
 
 class TreesQuery(Query):
-    limit = LimitField(default=100, maximum=1000)
+    limit = LimitField(default=100, maximum=MAX_PAGE)
     cursor = TextField(default=None)
 
 

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from memsvc.api import answers
 from memsvc.api.fields import LimitField, TextField, require_text
-from memsvc.api.serializers import Query
+from memsvc.api.serializers import MAX_PAGE, Query
 from memsvc.api.trees import require_every_tree
 from memsvc.api.views import TenantView
 from memsvc.tree.reads.cursors import after_day, cursor_of_day
@@ -27,7 +27,7 @@ class DayField(serializers.DateField):
 class UsageQuery(Query):
     since = DayField(default=None)
     until = DayField(default=None)
-    limit = LimitField(default=100, maximum=1000)
+    limit = LimitField(default=100, maximum=MAX_PAGE)
     cursor = TextField(default=None)
 
 

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from django.conf import settings
 from rest_framework.test import APIClient
 
 from memsvc.tree.trees import create_tree
@@ -22,7 +23,14 @@ def test_me_tells_whose_key_it_is_and_what_it_may_do(alice: Tenant) -> None:
 
     me = client_with(text).get("/v1/me").json()
 
-    assert me.pop("limits").keys() == {"max_body_bytes", "max_import_bytes", "max_file_bytes", "max_batch"}
+    assert me.pop("limits") == {
+        "max_body_bytes": settings.MAX_BODY_BYTES,
+        "max_import_bytes": settings.MAX_IMPORT_BYTES,
+        "max_file_bytes": 32 * 1024 * 1024,
+        "max_batch": 500,
+        "max_page": 1000,
+        "max_items": 1000,
+    }
     assert me == {
         "tenant": {"id": str(alice.pk), "slug": alice.slug, "name": "alice"},
         "key": {"id": str(key.pk), "name": "night shift", "prefix": key.prefix, "expires_at": None},
@@ -196,3 +204,15 @@ def test_a_key_of_a_folder_can_not_delete_the_tree(api: APIClient, alice: Tenant
 
     assert problem(part.delete(f"{TREES}/default?confirm=default")) == (403, "forbidden")
     assert names(api) == ["default"]
+
+
+def test_no_list_is_cut_in_silence(api: APIClient) -> None:
+    for number in range(3):
+        put(api, f"{number}.md", "needle")
+    for url in (TREES, FILES, "/v1/trees/default/revisions"):
+        everything = api.get(url, {"limit": 10**6}).json()
+        assert everything["next"] is None, url
+        if len(everything["items"]) > 1:
+            assert api.get(url, {"limit": 1}).json()["next"] is not None, url
+    found = post(api, f"{FILES}:grep", pattern="needle", max_count=2).json()
+    assert (len(found["items"]), found["truncated"]) == (2, True)
