@@ -1,6 +1,7 @@
 """Backends that refuse to change memory, whatever the rules of a graph say."""
 
 import copy
+import inspect
 import unicodedata
 from collections.abc import Callable
 from typing import Final, Protocol, runtime_checkable
@@ -88,44 +89,108 @@ class ReadOnlyBackend(BackendProtocol):
     def ls(self, path: str) -> LsResult:
         return self._backend.ls(path)
 
+    async def als(self, path: str) -> LsResult:
+        return await self._backend.als(path)
+
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         return self._backend.read(file_path, offset=offset, limit=limit)
+
+    async def aread(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
+        return await self._backend.aread(file_path, offset=offset, limit=limit)
 
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
     ) -> GrepResult:
-        return self._backend.grep(pattern, path, glob, max_count=max_count)
+        if _takes_max_count(self._backend.grep):
+            return self._backend.grep(pattern, path, glob, max_count=max_count)
+        return _cut(self._backend.grep(pattern, path, glob), max_count)
+
+    async def agrep(
+        self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
+    ) -> GrepResult:
+        if _takes_max_count(self._backend.agrep):
+            return await self._backend.agrep(pattern, path, glob, max_count=max_count)
+        return _cut(await self._backend.agrep(pattern, path, glob), max_count)
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         return self._backend.glob(pattern, path=path)
 
+    async def aglob(self, pattern: str, path: str | None = None) -> GlobResult:
+        return await self._backend.aglob(pattern, path=path)
+
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
         return self._backend.download_files(paths)
+
+    async def adownload_files(self, paths: list[str]) -> list[FileDownloadResponse]:
+        return await self._backend.adownload_files(paths)
 
     def write(self, file_path: str, content: str) -> WriteResult:
         if self._protected(file_path):
             return WriteResult(error=_refusal(file_path))
         return self._backend.write(file_path, content)
 
+    async def awrite(self, file_path: str, content: str) -> WriteResult:
+        if self._protected(file_path):
+            return WriteResult(error=_refusal(file_path))
+        return await self._backend.awrite(file_path, content)
+
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         if self._protected(file_path):
             return EditResult(error=_refusal(file_path))
         return self._backend.edit(file_path, old_string, new_string, replace_all=replace_all)
 
+    async def aedit(
+        self, file_path: str, old_string: str, new_string: str, replace_all: bool = False
+    ) -> EditResult:
+        if self._protected(file_path):
+            return EditResult(error=_refusal(file_path))
+        return await self._backend.aedit(file_path, old_string, new_string, replace_all=replace_all)
+
     def delete(self, file_path: str) -> DeleteResult:
         if self._protected(file_path):
             return DeleteResult(error=_refusal(file_path))
-        return self._backend.delete(file_path)
+        try:
+            return self._backend.delete(file_path)
+        except NotImplementedError:
+            return DeleteResult(error=f"deletion is not supported for '{file_path}'")
+
+    async def adelete(self, file_path: str) -> DeleteResult:
+        if self._protected(file_path):
+            return DeleteResult(error=_refusal(file_path))
+        try:
+            return await self._backend.adelete(file_path)
+        except NotImplementedError:
+            return DeleteResult(error=f"deletion is not supported for '{file_path}'")
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
-        allowed = iter(
-            self._backend.upload_files([(path, data) for path, data in files if not self._protected(path)])
-        )
+        return self._verdicts(files, self._backend.upload_files(self._allowed(files)))
+
+    async def aupload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
+        return self._verdicts(files, await self._backend.aupload_files(self._allowed(files)))
+
+    def _allowed(self, files: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+        return [(path, content) for path, content in files if not self._protected(path)]
+
+    def _verdicts(
+        self, files: list[tuple[str, bytes]], allowed: list[FileUploadResponse]
+    ) -> list[FileUploadResponse]:
+        answers = iter(allowed)
         return [
-            FileUploadResponse(path=path, error=PERMISSION_DENIED) if self._protected(path) else next(allowed)
+            FileUploadResponse(path=path, error=PERMISSION_DENIED) if self._protected(path) else next(answers)
             for path, _ in files
         ]
 
 
 def _refusal(path: str) -> str:
     return f"permission denied: '{path}' may be read here but not changed"
+
+
+def _takes_max_count(grep: Callable[..., object]) -> bool:
+    # The newest parameter of the protocol; backends of earlier releases lack it.
+    return "max_count" in inspect.signature(grep).parameters
+
+
+def _cut(found: GrepResult, max_count: int | None) -> GrepResult:
+    if max_count is None or found.matches is None or len(found.matches) <= max_count:
+        return found
+    return GrepResult(matches=found.matches[: max(0, max_count)], truncated=True)
