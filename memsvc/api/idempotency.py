@@ -53,6 +53,8 @@ def _done_once(view: "TenantView", request: Request, key: str, write: Callable[[
     try:
         with transaction.atomic():
             claim = idempotency.claim(view.caller.tenant, key, fingerprint)
+            if view.thinks_for_long:
+                idempotency.allow_idling()
             if claim is not None:
                 return _stored(view, claim, write())
     except idempotency.StillInFlight:

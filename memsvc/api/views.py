@@ -40,6 +40,8 @@ class TenantView(APIView):
 
     scopes: ClassVar[Mapping[str, Scope]] = {}
     queries: ClassVar[Mapping[str, type[Query]]] = {}
+    # Whether a write may work for longer between two statements than the database lets a transaction be idle.
+    thinks_for_long: ClassVar[bool] = False
 
     authentication_classes = (KeyAuthentication,)
     permission_classes = ()

@@ -18,9 +18,11 @@ import httpx
 import psycopg
 import pytest
 from django.core.management import call_command
+from django.db import connection
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from memsvc.transfer.formats import import_file
 from tenants import idempotency
 from tenants.ids import uuid7
 from tenants.models import StoredAnswer, Tenant
@@ -190,6 +192,24 @@ def test_answers_are_kept_for_a_week(api: APIClient, stranger: APIClient) -> Non
     assert StoredAnswer.objects.count() == 2
     call_command("purge_idempotency", stdout=io.StringIO())
     assert [answer.key for answer in StoredAnswer.objects.all()] == ["another"]
+
+
+def test_an_import_may_think_for_long_within_its_transaction(
+    api: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def look(*args: object, **options: object) -> object:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW idle_in_transaction_session_timeout")
+            seen.append(cursor.fetchone()[0])
+        return import_file(*args, **options)  # type: ignore[arg-type]  # passed on as they came
+
+    monkeypatch.setattr("memsvc.api.transfer.import_file", look)
+    url = "/v1/trees/default/imports"
+    answer = send(api, "POST", url, zipped(), content_type="application/zip", headers=KEY)
+
+    assert (answer.status_code, seen) == (200, ["10min"])
 
 
 # Over real HTTP
