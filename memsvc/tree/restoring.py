@@ -38,20 +38,22 @@ def restore(change: Change, access: Access, revision: int, folder: str) -> set[s
     """
     _require(change, revision)
     then, now = _at(change, access, folder, revision), _at(change, access, folder, None)
-    if not then and not now and folder not in ("/", access.prefix):
+    # What has not changed since is neither read nor written.
+    same = {path for path, file in now.items() if file.changed_in <= revision and path in then}
+    was, held = _held(change, then, same, revision), _held(change, now, same, None)
+    if not (same or was or held or folder in ("/", access.prefix)):
         raise FileNotFound(folder)
-    gone = [file for path, (file, _) in now.items() if path not in then]
+    gone = [now[path] for path in held if path not in was]
     if gone:
         files.close_files(change, gone)
     back = {
         path
-        for path, (_, rows) in sorted(then.items())
-        if _bring_back(change, path, rows, now.get(path), revision)
+        for path, rows in sorted(was.items())
+        if _bring_back(change, path, rows, now[path] if path in held else None, revision)
     }
     if gone or back:
-        _tell_index(
-            change, gone=[file.path for file in gone], back=back, indexes=filter(format.is_router, then)
-        )
+        indexes = filter(format.is_router, was.keys() | same)
+        _tell_index(change, gone=[file.path for file in gone], back=back, indexes=indexes)
     return back | {file.path for file in gone}
 
 
@@ -60,16 +62,21 @@ def _require(change: Change, revision: int) -> None:
         raise RevisionNotFound(revision, change.number - 1)
 
 
-type _Held = tuple[File, list[Block]]
-
-
-def _at(change: Change, access: Access, folder: str, revision: int | None) -> dict[str, _Held]:
-    """What readers see at and below a folder in a revision: the files by path, with their blocks."""
+def _at(change: Change, access: Access, folder: str, revision: int | None) -> dict[str, File]:
+    """The files at and below a folder in a revision, by path."""
     standing = File.objects.of(change.tree).standing(revision)
     below = standing if folder == "/" else standing.under(folder) | standing.filter(path=folder)
-    found = {file.path: file for file in below if access.sees(file.path)}
-    held = {path: (file, _rows_at(change, file.content_id, revision)) for path, file in found.items()}
-    return {path: (file, rows) for path, (file, rows) in held.items() if rows is not None}
+    return {file.path: file for file in below if access.sees(file.path)}
+
+
+def _held(
+    change: Change, found: dict[str, File], same: set[str], revision: int | None
+) -> dict[str, list[Block]]:
+    """What readers see of these files, but for those that are the same."""
+    rows = {
+        path: _rows_at(change, file.content_id, revision) for path, file in found.items() if path not in same
+    }
+    return {path: blocks for path, blocks in rows.items() if blocks is not None}
 
 
 def _rows_at(change: Change, content_id: UUID, revision: int | None) -> list[Block] | None:
@@ -80,8 +87,8 @@ def _rows_at(change: Change, content_id: UUID, revision: int | None) -> list[Blo
     return visible if visible or not rows else None
 
 
-def _bring_back(change: Change, path: str, rows: Sequence[Block], now: _Held | None, revision: int) -> bool:
-    file = now[0] if now else files.create(change, path)
+def _bring_back(change: Change, path: str, rows: Sequence[Block], now: File | None, revision: int) -> bool:
+    file = now or files.create(change, path)
     filled = files.fill(change, file, content(rows, revision), expiries=files.expiries_of(rows))
     return now is None or filled is not None
 
