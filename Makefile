@@ -37,11 +37,13 @@ stop: ## stop the server and the embedded PostgreSQL
 test: $(SYNCED) ## run the whole test suite
 	@$(PYTHON) -m pytest
 
-check: $(SYNCED) ## lint, format, types, imports between rooms, missing migrations
+check: $(SYNCED) ## lint, format, types, imports between rooms, missing migrations, the API's description
 	@echo "==> ruff"; .venv/bin/ruff check; .venv/bin/ruff format --check
 	@echo "==> mypy"; $(PYTHON) -m mypy
 	@echo "==> imports"; .venv/bin/lint-imports
 	@echo "==> migrations"; $(PYTHON) manage.py makemigrations --check --dry-run
+	@echo "==> OpenAPI"; $(PYTHON) manage.py spectacular --validate --fail-on-warn | diff -q docs/openapi.yaml - \
+	  || { echo "Bring it up to date: $(PYTHON) manage.py spectacular --file docs/openapi.yaml" >&2; exit 1; }
 
 demo: $(SYNCED) ## show the main job end to end; ends by itself
 	@$(PYTHON) -m memsvc.demo

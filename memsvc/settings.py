@@ -47,6 +47,8 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.postgres",
     "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
     "memsvc",
     "tenants",
     "memsvc.tree",
@@ -98,6 +100,17 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "UNAUTHENTICATED_USER": None,
     "URL_FORMAT_OVERRIDE": None,
+    "DEFAULT_SCHEMA_CLASS": "memsvc.api.openapi.generation.ApiSchema",
+}
+SPECTACULAR_SETTINGS: dict[str, Any] = {
+    "TITLE": "memsvc",
+    "DESCRIPTION": "The memory of hosted agents: trees of markdown files, their entries and their history.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SCHEMA_PATH_PREFIX": "/v1",
+    "SERVE_URLCONF": "memsvc.api.urls",
+    "GET_MOCK_REQUEST": "memsvc.api.openapi.generation.request_of",
+    "POSTPROCESSING_HOOKS": ["memsvc.api.openapi.generation.with_answers"],
 }
 # What a request may carry, and an import.
 MAX_BODY_BYTES = read(env.int, "MEMSVC_MAX_BODY_BYTES", 10 * 1024 * 1024)

@@ -76,14 +76,14 @@ class NumberField(serializers.Field[int, Any, int, Any]):
 
     def __init__(self, *, minimum: int = MIN_NUMBER, maximum: int = MAX_NUMBER, **options: Any) -> None:
         super().__init__(**options)
-        self._minimum = minimum
-        self._maximum = maximum
+        self.minimum = minimum
+        self.maximum = maximum
 
     def to_internal_value(self, data: Any) -> int:
         number = _whole_number(data)
-        if not self._minimum <= number <= self._maximum:
+        if not self.minimum <= number <= self.maximum:
             raise serializers.ValidationError(
-                f"This must be from {self._minimum} to {self._maximum}.", code="out_of_range"
+                f"This must be from {self.minimum} to {self.maximum}.", code="out_of_range"
             )
         return number
 
@@ -93,13 +93,13 @@ class LimitField(serializers.Field[int, Any, int, Any]):
 
     def __init__(self, *, default: int, maximum: int) -> None:
         super().__init__(default=default)
-        self._maximum = maximum
+        self.maximum = maximum
 
     def to_internal_value(self, data: Any) -> int:
         number = _whole_number(data)
         if number < 1:
             raise serializers.ValidationError("This must be at least 1.", code="out_of_range")
-        return min(number, self._maximum)
+        return min(number, self.maximum)
 
 
 class FlagField(serializers.Field[bool, Any, bool, Any]):
@@ -118,13 +118,13 @@ class EnumField[Choice: StrEnum](serializers.Field[Choice, Any, str, Any]):
 
     def __init__(self, choices: type[Choice], **options: Any) -> None:
         super().__init__(**options)
-        self._choices = choices
+        self.choices = choices
 
     def to_internal_value(self, data: Any) -> Choice:
         try:
-            return self._choices(data)
+            return self.choices(data)
         except ValueError:
-            known = ", ".join(choice.value for choice in self._choices)
+            known = ", ".join(choice.value for choice in self.choices)
             raise serializers.ValidationError(
                 f"This must be one of: {known}.", code="invalid_choice"
             ) from None

@@ -1,0 +1,522 @@
+"""What each operation is called, takes and answers: one line of the description per method of a view.
+
+What can be seen from the view itself (its parameters, scopes, documentation) is taken from there.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from memsvc.api import serializers
+from memsvc.api.keys import KeyInput, RotateInput
+from memsvc.api.openapi.schemas import BYTES, FLAG, NEXT, TEXT, Schema, array, items, obj, ref
+from memsvc.api.serializers import Input
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """`answers` are the successful ones, by status; `refusals` the statuses of problems besides the common ones.
+
+    `example` is a body, `answered` an answer; `media` the types of the answer, and `raw` those of a raw body.
+    """
+
+    summary: str
+    answers: dict[int, Schema]
+    body: type[Input] | None = None
+    raw: tuple[str, ...] = ()
+    example: Any = None
+    answered: Any = None
+    media: tuple[str, ...] = ("application/json",)
+    refusals: tuple[int, ...] = ()
+    conditions: tuple[str, ...] = field(default=())
+
+
+_WHOSE = {"created_at": "2026-03-01T09:00:00Z", "modified_at": "2026-03-02T10:30:00Z"}
+_LISTED = {
+    "path": "/memory/semantic/facts.md",
+    "is_dir": False,
+    "size": 312,
+    "lines": 14,
+    "revision": 7,
+} | _WHOSE
+_TREE = {
+    "name": "default",
+    "description": "",
+    "revision": 7,
+    "created_at": "2026-03-01T09:00:00Z",
+    "archived_at": None,
+}
+_ENTRY = {
+    "id": "mem_20260301_a1b2c3d4",
+    "category": "facts",
+    "kind": "semantic",
+    "created": "2026-03-01T09:00:00Z",
+    "source": "agent",
+    "confidence": "high",
+    "tags": ["acme"],
+    "summary": "ACME's seat",
+    "body": "ACME moved to Berlin.",
+    "supersedes": None,
+    "superseded_by": None,
+    "is_active": True,
+    "path": "/memory/semantic/facts.md",
+    "expires_at": None,
+    "revision": 7,
+}
+_ENTRY_WRITTEN = _ENTRY | {"superseded": None, "file_created": True, "peer_readable": True}
+_WRITTEN = {"path": "/notes.md", "revision": 8, "created": True, "changed": True, "size": 6}
+_REVISION = {
+    "number": 7,
+    "at": "2026-03-02T10:30:00Z",
+    "actor": {"kind": "key", "id": "019c0000-0000-7000-8000-000000000001", "name": "support agent"},
+    "action": "entry.add",
+    "message": "",
+}
+_MOVED = {"source": "/notes.md", "destination": "/archive/notes.md", "revision": 9, "files": 1}
+_MOVE = {"source": "/notes.md", "destination": "/archive/notes.md"}
+_DIFF = {
+    "path": "/notes.md",
+    "action": "changed",
+    "source": None,
+    "unified": "--- a/notes.md\n+++ b/notes.md\n@@ -1 +1 @@\n-old\n+new\n",
+    "hunks": [
+        {"old_start": 1, "old_lines": 1, "new_start": 1, "new_lines": 1, "lines": ["-old\n", "+new\n"]}
+    ],
+    "old_sha256": "1f" * 32,
+    "new_sha256": "2e" * 32,
+}
+_RAW_TYPES = ("text/markdown", "text/plain", "application/octet-stream")
+ZIP = "application/zip"
+
+_KEY = {
+    "id": "019c0000-0000-7000-8000-000000000001",
+    "name": "support agent",
+    "prefix": "aB3dE6gH",
+    "scopes": ["read", "write"],
+    "tree": None,
+    "path_prefix": "/",
+    "created_at": "2026-03-01T09:00:00Z",
+    "expires_at": None,
+    "revoked_at": None,
+    "last_used_at": None,
+}
+
+# By the name of the view and the method.
+OPERATIONS: dict[tuple[str, str], Operation] = {
+    ("MeView", "GET"): Operation(
+        summary="Whose key this is",
+        answers={200: ref("Me")},
+        answered={
+            "tenant": {"id": "019c0000-0000-7000-8000-000000000002", "slug": "acme", "name": "ACME"},
+            "key": {
+                "id": "019c0000-0000-7000-8000-000000000001",
+                "name": "support agent",
+                "prefix": "aB3dE6gH",
+                "expires_at": None,
+            },
+            "scopes": ["read", "write"],
+            "tree": None,
+            "path_prefix": "/",
+            "limits": {"max_body_bytes": 10485760, "max_batch": 500},
+        },
+    ),
+    ("KeysView", "GET"): Operation(
+        summary="List keys",
+        answers={200: items(ref("Key"), next=NEXT)},
+        answered={"items": [_KEY], "next": None},
+    ),
+    ("KeysView", "POST"): Operation(
+        summary="Make a key",
+        body=KeyInput,
+        answers={201: ref("NewKey")},
+        example={"name": "support agent", "scopes": ["read", "write"]},
+        answered=_KEY | {"key": "msk_aB3dE6gH_… (shown this once)"},
+    ),
+    ("KeyView", "GET"): Operation(
+        summary="Read a key", answers={200: ref("Key")}, answered=_KEY, refusals=(404,)
+    ),
+    ("KeyView", "DELETE"): Operation(
+        summary="Revoke a key, for good",
+        answers={200: ref("Key")},
+        answered=_KEY | {"revoked_at": "2026-03-05T08:00:00Z"},
+        refusals=(404,),
+    ),
+    ("RotateKeyView", "POST"): Operation(
+        summary="Put a new key in the place of another",
+        body=RotateInput,
+        answers={201: ref("NewKey")},
+        example={"overlap_hours": 24},
+        answered=_KEY
+        | {
+            "id": "019c0000-0000-7000-8000-000000000003",
+            "prefix": "hG6eD3bA",
+            "key": "msk_hG6eD3bA_… (shown this once)",
+        },
+        refusals=(404, 409),
+    ),
+    ("UsageView", "GET"): Operation(
+        summary="Count what is stored and what was asked",
+        answers={200: items(ref("Usage"), next=NEXT, stored=ref("Stored"))},
+        answered={
+            "items": [
+                {
+                    "day": "2026-03-05",
+                    "key": {"id": _KEY["id"], "name": _KEY["name"], "prefix": _KEY["prefix"]},
+                    "requests": 1204,
+                }
+            ],
+            "next": None,
+            "stored": {"trees": 3, "files": 40, "entries": 900, "bytes": 262144},
+        },
+    ),
+    ("TreesView", "GET"): Operation(
+        summary="List the trees that the key opens",
+        answers={200: items(ref("Tree"), next=NEXT)},
+        answered={"items": [_TREE], "next": None},
+    ),
+    ("TreesView", "POST"): Operation(
+        summary="Make a tree",
+        body=serializers.TreeInput,
+        answers={201: ref("Tree")},
+        example={"name": "customer 42"},
+        answered=_TREE | {"name": "customer 42", "revision": 0},
+        refusals=(409,),
+    ),
+    ("TreeDetailView", "GET"): Operation(
+        summary="Describe a tree",
+        answers={200: ref("TreeDetail")},
+        answered=_TREE | {"files": 12, "entries": 340, "bytes": 81920},
+        refusals=(404,),
+    ),
+    ("TreeDetailView", "PATCH"): Operation(
+        summary="Give a tree another description",
+        body=serializers.TreePatch,
+        answers={200: ref("Tree")},
+        example={"description": "What we know about ACME"},
+        answered=_TREE | {"description": "What we know about ACME"},
+        refusals=(404, 409),
+    ),
+    ("TreeDetailView", "DELETE"): Operation(
+        summary="Delete a tree with its history, for good",
+        answers={200: obj(name=TEXT, deleted=FLAG)},
+        answered={"name": "customer 42", "deleted": True},
+        refusals=(404,),
+    ),
+    ("CloneView", "POST"): Operation(
+        summary="Clone a tree as of a revision",
+        body=serializers.CloneInput,
+        answers={201: ref("Tree")},
+        example={"name": "a copy", "revision": 7},
+        answered=_TREE | {"name": "a copy", "revision": 1},
+        refusals=(404, 409),
+    ),
+    ("ArchiveView", "POST"): Operation(
+        summary="Make a tree read-only, for good",
+        body=serializers.Nothing,
+        answers={200: ref("Tree")},
+        example={},
+        answered=_TREE | {"archived_at": "2026-03-05T08:00:00Z"},
+        refusals=(404,),
+    ),
+    ("ScaffoldView", "POST"): Operation(
+        summary="Make what is missing of the memory layout",
+        body=serializers.Nothing,
+        answers={200: obj(created=array(TEXT))},
+        example={},
+        answered={"created": ["/memory/index.md"]},
+        refusals=(404, 409),
+    ),
+    ("FilesView", "GET"): Operation(
+        summary="List files",
+        answers={200: items(ref("Listed"), next=NEXT)},
+        answered={"items": [_LISTED], "next": None},
+        refusals=(404, 409),
+    ),
+    ("FileView", "GET"): Operation(
+        summary="Read a file",
+        answers={200: ref("Window")},
+        media=("application/json", *_RAW_TYPES),
+        answered={
+            "path": "/notes.md",
+            "content": "first line\n",
+            "encoding": "utf-8",
+            "total_lines": 1,
+            "start_line": 1,
+            "end_line": 1,
+            "next_offset": None,
+            "no_lines_requested": False,
+            "size": 11,
+            **_WHOSE,
+            "revision": 7,
+        },
+        refusals=(404, 409, 416),
+        conditions=("If-None-Match",),
+    ),
+    ("FileView", "PUT"): Operation(
+        summary="Write a whole file",
+        body=serializers.FileContentInput,
+        raw=("application/octet-stream",),
+        answers={200: ref("Written"), 201: ref("Written")},
+        example={"content": "hello\n", "message": "first note"},
+        answered=_WRITTEN,
+        refusals=(404, 409, 412, 413),
+        conditions=("If-Match", "If-None-Match"),
+    ),
+    ("FileView", "PATCH"): Operation(
+        summary="Replace a piece of a file, or append to it",
+        body=serializers.PatchInput,
+        answers={200: {"anyOf": [ref("Edited"), ref("Written")]}},
+        example={"old_string": "hello", "new_string": "good morning"},
+        answered={"path": "/notes.md", "revision": 9, "occurrences": 1, "size": 13},
+        refusals=(404, 409, 412, 413),
+        conditions=("If-Match", "If-None-Match"),
+    ),
+    ("FileView", "DELETE"): Operation(
+        summary="Delete a file or a folder",
+        answers={200: ref("Deleted")},
+        answered={"path": "/notes.md", "revision": 10, "files": 1},
+        refusals=(404, 409, 412),
+        conditions=("If-Match", "If-None-Match"),
+    ),
+    ("GrepView", "POST"): Operation(
+        summary="Find the lines that hold a text",
+        body=serializers.GrepInput,
+        answers={200: items(ref("Match"), truncated=FLAG)},
+        example={"pattern": "Berlin", "path": "/memory", "glob": "*.md"},
+        answered={
+            "items": [{"path": "/memory/semantic/facts.md", "line": 12, "text": "ACME moved to Berlin."}],
+            "truncated": False,
+        },
+        refusals=(404, 409),
+    ),
+    ("GlobView", "POST"): Operation(
+        summary="Find files by a pattern of their path",
+        body=serializers.GlobInput,
+        answers={200: items(ref("Listed"), next=NEXT, truncated=FLAG)},
+        example={"pattern": "**/*.md"},
+        answered={"items": [_LISTED], "next": None, "truncated": False},
+        refusals=(404, 409),
+    ),
+    ("MoveView", "POST"): Operation(
+        summary="Move a file or a folder",
+        body=serializers.MoveInput,
+        answers={200: ref("Moved")},
+        example=_MOVE,
+        answered=_MOVED,
+        refusals=(404, 409),
+    ),
+    ("UploadView", "POST"): Operation(
+        summary="Write many files",
+        body=serializers.UploadInput,
+        answers={200: items(ref("Uploaded"))},
+        example={"files": [{"path": "/notes.md", "content": "aGVsbG8K"}]},
+        answered={"items": [{"path": "/notes.md", "error": None}]},
+        refusals=(404, 413),
+    ),
+    ("DownloadView", "POST"): Operation(
+        summary="Read many whole files",
+        body=serializers.DownloadInput,
+        answers={200: items(ref("Downloaded"))},
+        example={"paths": ["/notes.md"]},
+        answered={"items": [{"path": "/notes.md", "content": "aGVsbG8K", "error": None}]},
+        refusals=(404,),
+    ),
+    ("EntriesView", "GET"): Operation(
+        summary="List entries",
+        answers={200: items(ref("Entry"), next=NEXT)},
+        answered={"items": [_ENTRY], "next": None},
+        refusals=(404,),
+    ),
+    ("EntriesView", "POST"): Operation(
+        summary="Add an entry",
+        body=serializers.EntryInput,
+        answers={201: ref("EntryWritten")},
+        example={
+            "category": "facts",
+            "body": "ACME moved to Berlin.",
+            "summary": "ACME's seat",
+            "tags": ["acme"],
+        },
+        answered=_ENTRY_WRITTEN,
+        refusals=(404, 409, 413),
+    ),
+    ("EntryView", "GET"): Operation(
+        summary="Read an entry",
+        answers={200: ref("Entry")},
+        answered=_ENTRY,
+        refusals=(404,),
+        conditions=("If-None-Match",),
+    ),
+    ("EntryView", "DELETE"): Operation(
+        summary="Retire an entry",
+        answers={200: ref("EntryRetired")},
+        answered={"id": _ENTRY["id"], "path": _ENTRY["path"], "revision": 8},
+        refusals=(404, 409, 412),
+        conditions=("If-Match", "If-None-Match"),
+    ),
+    ("SupersedeView", "POST"): Operation(
+        summary="Supersede an entry",
+        body=serializers.SuccessorInput,
+        answers={201: ref("EntryWritten")},
+        example={"body": "ACME moved to Hamburg."},
+        answered=_ENTRY_WRITTEN
+        | {
+            "id": "mem_20260302_e5f6a7b8",
+            "body": "ACME moved to Hamburg.",
+            "supersedes": _ENTRY["id"],
+            "superseded": _ENTRY["id"],
+            "file_created": False,
+        },
+        refusals=(404, 409, 413),
+    ),
+    ("EntryHistoryView", "GET"): Operation(
+        summary="Read the history of an entry",
+        answers={200: items(ref("EntryVersion"))},
+        answered={
+            "items": [
+                {
+                    "revision": _REVISION,
+                    "action": "added",
+                    "path": _ENTRY["path"],
+                    "entry": {
+                        name: value
+                        for name, value in _ENTRY.items()
+                        if name not in ("path", "expires_at", "revision")
+                    },
+                }
+            ]
+        },
+        refusals=(404,),
+    ),
+    ("SearchView", "POST"): Operation(
+        summary="Search entries",
+        body=serializers.SearchInput,
+        answers={200: items(ref("Entry"), next=NEXT)},
+        example={"query": "acme berlin", "kind": "semantic"},
+        answered={"items": [_ENTRY], "next": None},
+        refusals=(404,),
+    ),
+    ("EpisodesView", "GET"): Operation(
+        summary="Read the newest episodes",
+        answers={200: items(ref("Entry"))},
+        answered={
+            "items": [
+                _ENTRY
+                | {
+                    "category": "events",
+                    "kind": "episodic",
+                    "path": "/memory/episodic/events/2026-03-01.md",
+                }
+            ]
+        },
+        refusals=(404,),
+    ),
+    ("IndexView", "GET"): Operation(
+        summary="Read a router index",
+        answers={200: ref("Index")},
+        answered={
+            "path": "/memory/semantic/index.md",
+            "exists": True,
+            "preamble": "# Semantic memory",
+            "rows": [{"path": "facts.md", "description": "Facts", "tags": ["acme"], "updated": "2026-03-01"}],
+        },
+        refusals=(404,),
+    ),
+    ("BatchView", "POST"): Operation(
+        summary="Make many changes as one revision",
+        body=serializers.BatchInput,
+        answers={200: ref("BatchResult")},
+        example={
+            "operations": [
+                {"op": "write", "path": "/notes.md", "content": "hello\n"},
+                {"op": "add_entry", "category": "facts", "body": "ACME moved to Berlin."},
+            ]
+        },
+        answered={"revision": 8, "results": [_WRITTEN, _ENTRY_WRITTEN]},
+        refusals=(404, 409, 412, 413),
+    ),
+    ("RevisionsView", "GET"): Operation(
+        summary="List revisions",
+        answers={200: items(ref("Revision"), next=NEXT)},
+        answered={"items": [_REVISION], "next": None},
+        refusals=(404,),
+    ),
+    ("RevisionView", "GET"): Operation(
+        summary="Read what a revision changed",
+        answers={200: ref("RevisionDetail")},
+        answered=_REVISION
+        | {
+            "files": [{"path": _ENTRY["path"], "action": "created", "source": None}],
+            "entries": [{"id": _ENTRY["id"], "path": _ENTRY["path"], "action": "added"}],
+        },
+        refusals=(404,),
+    ),
+    ("DiffView", "GET"): Operation(
+        summary="Compare two revisions",
+        answers={200: items(ref("FileDiff"))},
+        media=("application/json", "text/x-diff"),
+        answered={"items": [_DIFF]},
+        refusals=(404, 413),
+    ),
+    ("BlameView", "GET"): Operation(
+        summary="Say who wrote each line of a file",
+        answers={200: ref("Blame")},
+        answered={
+            "path": "/notes.md",
+            "lines": [{"line": 1, "text": "hello", "revision": 7, "entry_id": None}],
+            "revisions": {"7": _REVISION},
+        },
+        refusals=(404, 409),
+    ),
+    ("RestoreView", "POST"): Operation(
+        summary="Restore what a revision had",
+        body=serializers.RestoreInput,
+        answers={200: ref("Restored")},
+        example={"path": "/notes.md", "message": "the old text was right"},
+        answered={"revision": 11, "paths": ["/notes.md"]},
+        refusals=(404, 409),
+    ),
+    ("UndoView", "POST"): Operation(
+        summary="Undo a revision, or what an actor did",
+        body=serializers.UndoInput,
+        answers={200: ref("Undone")},
+        example={"revision": 7, "dry_run": True},
+        answered={"revision": 11, "undone": [7], "paths": ["/notes.md"], "conflicts": []},
+        refusals=(404, 409),
+    ),
+    ("ZipExportView", "GET"): Operation(
+        summary="Export the files as a zip archive",
+        answers={200: BYTES},
+        media=(ZIP,),
+        answered="(the bytes of the archive)",
+        refusals=(404,),
+    ),
+    ("JsonLinesExportView", "GET"): Operation(
+        summary="Export the files and entries as JSON Lines",
+        answers={200: BYTES},
+        media=("application/jsonl",),
+        answered="(a header, then one document or memory a line)",
+        refusals=(404,),
+    ),
+    ("BundleExportView", "GET"): Operation(
+        summary="Export the history as a git bundle",
+        answers={200: BYTES},
+        media=("application/x-git-bundle",),
+        answered="(the bytes of the bundle)",
+        refusals=(404, 409),
+    ),
+    ("ImportsView", "POST"): Operation(
+        summary="Import a tree, or another system's memories",
+        raw=(ZIP, "application/jsonl", "application/vnd.sqlite3", "application/octet-stream"),
+        answers={200: ref("ImportReport")},
+        answered={
+            "revision": 12,
+            "dry_run": False,
+            "files": [{"path": "/notes.md", "outcome": "created", "reason": "", "entries": 0, "opaque": []}],
+            "warnings": [],
+            "entries": [],
+            "counts": {"created": 1, "changed": 0, "unchanged": 0, "skipped": 0, "refused": 0},
+            "entry_counts": {"created": 0, "changed": 0, "unchanged": 0, "skipped": 0, "refused": 0},
+        },
+        refusals=(404, 409, 413),
+    ),
+}

@@ -1,0 +1,224 @@
+"""What answers look like, as OpenAPI schemas; `memsvc.api.answers` makes them."""
+
+from typing import Any
+
+from memsvc.format import Confidence, MemoryCategory, MemoryKind
+from memsvc.transfer.reports import Outcome
+from tenants.scopes import Scope
+
+type Schema = dict[str, Any]
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def obj(**members: Schema) -> Schema:
+    """An object with all of these members and no other."""
+    return {
+        "type": "object",
+        "properties": members,
+        "required": list(members),
+        "additionalProperties": False,
+    }
+
+
+def array(of: Schema) -> Schema:
+    return {"type": "array", "items": of}
+
+
+def nullable(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def enum(*values: str) -> Schema:
+    return {"type": "string", "enum": list(values)}
+
+
+def items(of: Schema, **more: Schema) -> Schema:
+    return obj(items=array(of), **more)
+
+
+TEXT: Schema = {"type": "string"}
+NUMBER: Schema = {"type": "integer"}
+FLAG: Schema = {"type": "boolean"}
+TIME: Schema = {"type": "string", "format": "date-time"}
+UUID: Schema = {"type": "string", "format": "uuid"}
+BASE64: Schema = {"type": "string", "format": "byte"}
+BYTES: Schema = {"type": "string", "format": "binary"}
+NEXT: Schema = nullable({**TEXT, "description": "The `cursor` of the next page; null after the last one."})
+
+_KEY = {
+    "id": UUID,
+    "name": TEXT,
+    "prefix": TEXT,
+    "scopes": array(enum(*Scope)),
+    "tree": nullable(TEXT),
+    "path_prefix": TEXT,
+    "created_at": TIME,
+    "expires_at": nullable(TIME),
+    "revoked_at": nullable(TIME),
+    "last_used_at": nullable(TIME),
+}
+_TREE = {
+    "name": TEXT,
+    "description": TEXT,
+    "revision": NUMBER,
+    "created_at": TIME,
+    "archived_at": nullable(TIME),
+}
+_ENTRY = {
+    "id": TEXT,
+    "category": enum(*MemoryCategory),
+    "kind": enum(*MemoryKind),
+    "created": TIME,
+    "source": TEXT,
+    "confidence": enum(*Confidence),
+    "tags": array(TEXT),
+    "summary": TEXT,
+    "body": TEXT,
+    "supersedes": nullable(TEXT),
+    "superseded_by": nullable(TEXT),
+    "is_active": FLAG,
+}
+_PLACED_ENTRY = {**_ENTRY, "path": TEXT, "expires_at": nullable(TIME), "revision": NUMBER}
+_WRITTEN_ENTRY = {
+    **_PLACED_ENTRY,
+    "superseded": nullable(TEXT),
+    "file_created": FLAG,
+    "peer_readable": FLAG,
+}
+_ACTOR = obj(kind=TEXT, id=TEXT, name=TEXT)
+_REVISION = {"number": NUMBER, "at": TIME, "actor": _ACTOR, "action": TEXT, "message": TEXT}
+_FILE_CHANGE = obj(path=TEXT, action=enum("created", "changed", "moved", "deleted"), source=nullable(TEXT))
+_ENTRY_CHANGE = obj(id=TEXT, path=TEXT, action=enum("added", "changed", "superseded", "removed"))
+_HUNK = obj(old_start=NUMBER, old_lines=NUMBER, new_start=NUMBER, new_lines=NUMBER, lines=array(TEXT))
+
+COMPONENTS: dict[str, Schema] = {
+    "Me": obj(
+        tenant=obj(id=UUID, slug=TEXT, name=TEXT),
+        key=obj(id=UUID, name=TEXT, prefix=TEXT, expires_at=nullable(TIME)),
+        scopes=array(TEXT),
+        tree=nullable(TEXT),
+        path_prefix=TEXT,
+        limits={"type": "object", "additionalProperties": NUMBER},
+    ),
+    "Key": obj(**_KEY),
+    "NewKey": obj(
+        **_KEY, key=nullable({**TEXT, "description": "The key itself; null when a repeat is answered."})
+    ),
+    "Usage": obj(day={**TEXT, "format": "date"}, key=obj(id=UUID, name=TEXT, prefix=TEXT), requests=NUMBER),
+    "Stored": obj(trees=NUMBER, files=NUMBER, entries=NUMBER, bytes=NUMBER),
+    "Tree": obj(**_TREE),
+    "TreeDetail": obj(**_TREE, files=NUMBER, entries=NUMBER, bytes=NUMBER),
+    "Listed": obj(
+        path=TEXT,
+        is_dir=FLAG,
+        size=NUMBER,
+        lines=NUMBER,
+        revision=NUMBER,
+        created_at=nullable(TIME),
+        modified_at=nullable(TIME),
+    ),
+    "Window": obj(
+        path=TEXT,
+        content=TEXT,
+        encoding=enum("utf-8", "base64"),
+        total_lines=NUMBER,
+        start_line=nullable(NUMBER),
+        end_line=nullable(NUMBER),
+        next_offset=nullable(NUMBER),
+        no_lines_requested=FLAG,
+        size=NUMBER,
+        created_at=nullable(TIME),
+        modified_at=nullable(TIME),
+        revision=NUMBER,
+    ),
+    "Match": obj(path=TEXT, line=NUMBER, text=TEXT),
+    "Written": obj(path=TEXT, revision=NUMBER, created=FLAG, changed=FLAG, size=NUMBER),
+    "Edited": obj(path=TEXT, revision=NUMBER, occurrences=NUMBER, size=NUMBER),
+    "Deleted": obj(path=TEXT, revision=NUMBER, files=NUMBER),
+    "Moved": obj(source=TEXT, destination=TEXT, revision=NUMBER, files=NUMBER),
+    "Uploaded": obj(path=TEXT, error=nullable(TEXT)),
+    "Downloaded": obj(path=TEXT, content=nullable(BASE64), error=nullable(TEXT)),
+    "Entry": obj(**_PLACED_ENTRY),
+    "EntryWritten": obj(**_WRITTEN_ENTRY),
+    "EntryRetired": obj(id=TEXT, path=TEXT, revision=NUMBER),
+    "Index": obj(
+        path=TEXT,
+        exists=FLAG,
+        preamble=TEXT,
+        rows=array(obj(path=TEXT, description=TEXT, tags=array(TEXT), updated=TEXT)),
+    ),
+    "Revision": obj(**_REVISION),
+    "RevisionDetail": obj(**_REVISION, files=array(_FILE_CHANGE), entries=array(_ENTRY_CHANGE)),
+    "FileDiff": obj(
+        path=TEXT,
+        action=enum("created", "changed", "moved", "deleted"),
+        source=nullable(TEXT),
+        unified=TEXT,
+        hunks=array(_HUNK),
+        old_sha256=nullable(TEXT),
+        new_sha256=nullable(TEXT),
+    ),
+    "Blame": obj(
+        path=TEXT,
+        lines=array(obj(line=NUMBER, text=TEXT, revision=NUMBER, entry_id=nullable(TEXT))),
+        revisions={"type": "object", "additionalProperties": ref("Revision")},
+    ),
+    "EntryVersion": obj(
+        revision=ref("Revision"),
+        action=enum("added", "changed", "superseded", "moved", "removed"),
+        path=TEXT,
+        entry=obj(**_ENTRY),
+    ),
+    "Restored": obj(revision=NUMBER, paths=array(TEXT)),
+    "Undone": obj(
+        revision=NUMBER,
+        undone=array(NUMBER),
+        paths=array(TEXT),
+        conflicts=array(obj(revision=NUMBER, path=TEXT, reason=TEXT)),
+    ),
+    "BatchResult": obj(
+        revision=NUMBER,
+        results=array(
+            {
+                "anyOf": [
+                    ref(name)
+                    for name in ("Written", "Edited", "Deleted", "Moved", "EntryWritten", "EntryRetired")
+                ]
+            }
+        ),
+    ),
+    "ImportReport": obj(
+        revision=NUMBER,
+        dry_run=FLAG,
+        files=array(
+            obj(
+                path=TEXT,
+                outcome=enum(*Outcome),
+                reason=TEXT,
+                entries=NUMBER,
+                opaque=array(obj(line=NUMBER, reason=TEXT)),
+            )
+        ),
+        warnings=array(TEXT),
+        entries=array(obj(entry_id=TEXT, path=TEXT, outcome=enum(*Outcome), reason=TEXT)),
+        counts=obj(**{outcome.value: NUMBER for outcome in Outcome}),
+        entry_counts=obj(**{outcome.value: NUMBER for outcome in Outcome}),
+    ),
+    "Problem": {
+        "type": "object",
+        "description": "Every error has this shape (RFC 9457). Act on `code`; show `detail`.",
+        "properties": {
+            "type": TEXT,
+            "title": TEXT,
+            "status": NUMBER,
+            "code": TEXT,
+            "detail": TEXT,
+            "request_id": TEXT,
+            "errors": array(obj(field=TEXT, message=TEXT, code=TEXT)),
+        },
+        "required": ["type", "title", "status", "code", "detail", "request_id"],
+    },
+}
