@@ -1,6 +1,7 @@
 """Every error of a tree: what brings it about, its code, and a text that says what to do."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import TreeError
 from memsvc.tree.models import Tree
 from memsvc.tree.operations import DeletePath
-from memsvc.tree.trees import create_tree, tree_of
+from memsvc.tree.trees import archive_tree, create_tree, tree_of
 from tests.tree.support import access_to, add, entry_text
 
 pytestmark = pytest.mark.django_db
@@ -20,10 +21,18 @@ KINDS = {errors.NotFound, errors.Conflict, errors.EditRefused}
 # Raised by what needs other connections; see test_concurrency.py and test_connections.py.
 ELSEWHERE = {errors.Busy, errors.Unavailable}
 
+
+def archived(access: Access) -> Access:
+    another = replace(access, tree=create_tree(access.tree.tenant, "archived"))
+    archive_tree(another)
+    return another
+
+
 NEVER = Precondition(if_match="0" * 64)
 
 CAUSES: dict[str, Callable[[Access], object]] = {
     "tree_not_found": lambda access: tree_of(access.tree.tenant, "missing"),
+    "tree_archived": lambda access: services.write_file(archived(access), "/a.md", "text"),
     "tree_exists": lambda access: create_tree(access.tree.tenant, access.tree.name),
     "file_not_found": lambda access: reads.read_file(access, "/missing.md"),
     "path_not_found": lambda access: reads.list_folder(access, "/missing"),
