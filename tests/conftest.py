@@ -25,6 +25,8 @@ os.environ |= {
     "MEMSVC_KEY_PEPPER": secrets.token_urlsafe(48),
     "MEMSVC_POOL_SIZE": "20",
     "MEMSVC_LOG_LEVEL": "WARNING",
+    # Emptying tables and dropping the database sync files, which takes long where others write.
+    "MEMSVC_STATEMENT_TIMEOUT": "120000",
 }
 if own_server:
     os.environ["DATABASE_URL"] = cluster.url("postgres")
