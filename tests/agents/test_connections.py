@@ -1,6 +1,8 @@
 """Agents leave no database connection behind, however they are run."""
 
 import time
+from datetime import datetime
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,14 +17,31 @@ from tests.agents.scripted import Call, answers_of, model_calling
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def others_in_the_database() -> int:
-    """Connections to the test database, seen from one that Django and its pool know nothing of."""
-    with psycopg.connect(database_url(), autocommit=True) as observer:
-        found = observer.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+def database_time() -> datetime:
+    with observer() as connection:
+        found = connection.execute("SELECT clock_timestamp()").fetchone()
+    assert found is not None
+    return found[0]
+
+
+def left_since(start: datetime) -> int:
+    """Connections to the test database that were made since then and are still there.
+
+    A live server, where another test has started one, made its own before.
+    """
+    with observer() as connection:
+        found = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND backend_start > %s"
+            " AND pid <> pg_backend_pid()",
+            [start],
         ).fetchone()
     assert found is not None
     return int(found[0])
+
+
+def observer() -> psycopg.Connection[tuple[Any, ...]]:
+    """A connection that Django and its pool know nothing of."""
+    return psycopg.connect(database_url(), autocommit=True)
 
 
 def close_pool() -> None:
@@ -35,6 +54,7 @@ def close_pool() -> None:
 
 def test_fifteen_runs_with_parallel_calls_leave_none() -> None:
     backend = fresh_backend()
+    start = database_time()
     memory = CompositeBackend(default=StateBackend(), routes={"/memory/": backend})
     MemoryStore(memory).ensure_tree()
     for run in range(15):
@@ -60,6 +80,6 @@ def test_fifteen_runs_with_parallel_calls_leave_none() -> None:
     # What is still there when the pool has closed its own was left behind by a thread.
     close_pool()
     deadline = time.monotonic() + 10
-    while others_in_the_database() and time.monotonic() < deadline:
+    while left_since(start) and time.monotonic() < deadline:
         time.sleep(0.05)  # the server takes a moment to see that a client has gone
-    assert others_in_the_database() == 0
+    assert left_since(start) == 0
