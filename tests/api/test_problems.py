@@ -212,7 +212,7 @@ def test_an_unknown_field_is_named(api: APIClient) -> None:
     assert answer.json()["errors"] == [
         {
             "field": "globb",
-            "message": "There is no such field; known are: pattern, path, glob, max_count, revision.",
+            "message": "There is no such field; known are: revision, at, pattern, path, glob, max_count.",
             "code": "unknown_field",
         }
     ]
