@@ -74,6 +74,10 @@ class FileView(TreeView):
     queries = {"GET": FileQuery, "DELETE": DeleteQuery}
     renderer_classes = (JSONRenderer, MarkdownRenderer, PlainRenderer, RawRenderer)
 
+    def get_renderers(self) -> list[BaseRenderer]:
+        # What was changed is told in JSON; whoever can't take that is refused before anything is done.
+        return super().get_renderers() if self.request.method in ("GET", "HEAD") else [JSONRenderer()]
+
     def get_parsers(self) -> list[BaseParser]:
         return [StrictJSONParser(), RawParser()] if self.request.method == "PUT" else [StrictJSONParser()]
 

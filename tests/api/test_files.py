@@ -513,3 +513,23 @@ def test_a_key_for_a_folder_sees_and_changes_only_that(api: APIClient, alice: Te
     assert problem(inside.delete(f"{FILES}/a?recursive=true")) == (409, "root_refused")
     assert put(inside, "a/new.md").status_code == 201
     assert paths(api) == ["/a/in.md", "/a/new.md", "/ab/out.md", "/out.md"]
+
+
+@pytest.mark.parametrize("accepted", ["text/markdown", "text/plain", "application/octet-stream"])
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+def test_a_change_whose_answer_could_not_be_taken_is_not_made(
+    api: APIClient, method: str, accepted: str
+) -> None:
+    put(api, "a.md", "text\n")
+    body = b'{"content": "other", "old_string": "text", "new_string": "other"}'
+
+    answer = api.generic(
+        method,
+        f"{FILES}/a.md",
+        b"" if method == "DELETE" else body,
+        content_type="application/json",
+        headers={"Accept": accepted},
+    )
+
+    assert problem(answer) == (406, "not_acceptable")
+    assert raw(api, "a.md") == b"text\n"
