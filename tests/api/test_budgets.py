@@ -40,7 +40,10 @@ def reads(api: APIClient, entry: dict[str, Any]) -> dict[str, tuple[Callable[[],
     return {
         "me": (lambda: api.get("/v1/me"), (KEY,)),
         "trees": (lambda: api.get("/v1/trees"), (KEY, "trees")),
-        "tree": (lambda: api.get("/v1/trees/default"), (*READ, "files that may be hidden", "files", "entries")),
+        "tree": (
+            lambda: api.get("/v1/trees/default"),
+            (*READ, "files that may be hidden", "files", "entries"),
+        ),
         "files": (lambda: api.get(FILES), (*READ, "files")),
         "folder": (
             lambda: api.get(FILES, {"depth": 1}),
