@@ -1,6 +1,7 @@
 """What a tree should hold, told with a dict: written from the format's rules, not from the services' code."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from memsvc import format
@@ -40,9 +41,11 @@ class Model:
     touched: set[str] = field(default_factory=set)
     # Files that were routers until they were moved: with what a batch had done to their rows before.
     former_routers: set[str] = field(default_factory=set)
+    # Files that an entry was taken out of: the blank lines above it were its own or its neighbour's, as they were made.
+    thinned: set[str] = field(default_factory=set)
 
     def copy(self) -> "Model":
-        return Model(dict(self.files), dict(self.newlines), set(self.touched), set(self.former_routers))
+        return deepcopy(self)
 
     def apply(self, operation: Operation, result: object = None) -> None:
         """Do what a service does, or raise what it raises. An added entry takes its id from the service's answer."""
@@ -144,6 +147,7 @@ class Model:
         rest = b"".join(block.raw for i, block in enumerate(blocks) if i != gone)
         if len(blocks) > 1:
             self._put(path, rest)
+            self.thinned.add(path)
         else:
             self._remove(path)
 
