@@ -2,7 +2,7 @@
 
 import time
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import psycopg
 import pytest
@@ -21,7 +21,7 @@ def database_time() -> datetime:
     with observer() as connection:
         found = connection.execute("SELECT clock_timestamp()").fetchone()
     assert found is not None
-    return found[0]
+    return cast(datetime, found[0])
 
 
 def left_since(start: datetime) -> int:
