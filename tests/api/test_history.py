@@ -235,7 +235,8 @@ def test_blame_says_who_wrote_each_line(api: APIClient, alice: Tenant) -> None:
         (2, "2", 2),
     ]
     assert found["revisions"]["2"]["actor"]["name"] == "other"
-    then = api.get(BLAME, {"path": "/a.md", "revision": 1}).json()
+    asked: dict[str, Any] = {"path": "/a.md", "revision": 1}
+    then = api.get(BLAME, asked).json()
     assert [line["revision"] for line in then["lines"]] == [1, 1]
     assert problem(api.get(BLAME, {"path": "/none.md"})) == (404, "file_not_found")
     assert problem(api.get(BLAME)) == (400, "invalid_request")
