@@ -11,7 +11,15 @@ from memsvc.testing import set_up
 
 set_up()
 
-from benchmarks import append, export, listing, measure, parallel, recall  # noqa: E402  after Django is set up
+from benchmarks import (  # noqa: E402  after Django is set up
+    append,
+    export,
+    listing,
+    measure,
+    parallel,
+    recall,
+    transfer,
+)
 from benchmarks.measure import Figure  # noqa: E402
 
 ROOMS: dict[str, Callable[[], Iterable[Figure]]] = {
@@ -21,6 +29,7 @@ ROOMS: dict[str, Callable[[], Iterable[Figure]]] = {
     "listing": listing.run,
     "parallel": parallel.run,
     "export": export.run,
+    "transfer": transfer.run,
 }
 
 
