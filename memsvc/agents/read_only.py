@@ -21,6 +21,7 @@ from deepagents.backends.protocol import (
     WriteResult,
 )
 
+from memsvc.agents.transactional import TransactionalMemory
 from memsvc.format.errors import FormatError
 from memsvc.format.layout import MEMORY_ROOT
 from memsvc.format.paths import canonical_folder
@@ -56,7 +57,13 @@ def _composite_with_read_only_memory(composite: CompositeBackend) -> CompositeBa
 def _read_only_route(prefix: str, routed: BackendProtocol) -> BackendProtocol:
     if not prefix.strip("/"):
         return with_read_only_memory(routed)
-    return _read_only(routed, _everything) if _is_memory(prefix) else routed
+    protects = _is_memory(prefix) or _is_mounted_memory(routed)
+    return _read_only(routed, _everything) if protects else routed
+
+
+def _is_mounted_memory(backend: BackendProtocol) -> bool:
+    """Whether a backend of memsvc shows the memory of its tree, under whatever name."""
+    return isinstance(backend, TransactionalMemory) and _is_memory(backend.root)
 
 
 def _read_only(backend: BackendProtocol, protected: Callable[[str], bool]) -> BackendProtocol:
