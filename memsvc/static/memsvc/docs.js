@@ -3,7 +3,7 @@ SwaggerUIBundle({
   dom_id: "#docs",
   url: document.getElementById("docs").dataset.description,
   deepLinking: true,
-  docExpansion: "none",
+  docExpansion: "list",
   defaultModelsExpandDepth: -1,
   validatorUrl: null,
 });
