@@ -12,6 +12,7 @@ from django.db.models import Q
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.models import Block, File, Revision
+from memsvc.tree.reads.history import read_revision
 from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.results import RevisionRead
 
@@ -78,7 +79,7 @@ def _step(now: Moment, row: Revision, ids: set[UUID]) -> Step:
     contents = _contents(now, row.number, [stay for stay in stays if _stands(stay, row.number)])
     before = {stay.path for stay in stays if _stands(stay, row.number - 1)}
     return Step(
-        revision=_read(row),
+        revision=read_revision(row),
         gone=sorted(before - {path for path, _ in contents}),
         written=contents,
     )
@@ -100,15 +101,3 @@ def _contents(now: Moment, number: int, files: Sequence[File]) -> list[tuple[str
 
 def _stands(row: File, number: int) -> bool:
     return row.added_in <= number and (row.removed_in is None or row.removed_in > number)
-
-
-def _read(row: Revision) -> RevisionRead:
-    return RevisionRead(
-        number=row.number,
-        at=row.at,
-        actor_kind=row.actor_kind,
-        actor_id=row.actor_id,
-        actor_name=row.actor_name,
-        action=row.action,
-        message=row.message,
-    )
