@@ -54,4 +54,5 @@ def environment(factory: str, scratch: Path) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "HYPOTHESIS_STORAGE_DIRECTORY": str(scratch / "hypothesis"),
         "CONFORMANCE_EXAMPLES": "15",
+        "CONFORMANCE_TIMEOUT": "120",
     }
