@@ -20,7 +20,9 @@ except (embedded.EmbeddedPgError, ImproperlyConfigured) as error:
 wsgi_app = "memsvc.wsgi:application"
 bind = os.environ.get("MEMSVC_BIND", "127.0.0.1:8000")
 pidfile = os.environ.get("MEMSVC_PID_FILE") or None
-worker_class = "gthread"  # a busy thread holds one connection; a sync worker would serve one request at a time
+worker_class = (
+    "gthread"  # a busy thread holds one connection; a sync worker would serve one request at a time
+)
 workers = settings.WORKERS
 threads = settings.THREADS
 # Seconds, both above the database's statement_timeout.

@@ -521,12 +521,12 @@ def test_a_change_whose_answer_could_not_be_taken_is_not_made(
     api: APIClient, method: str, accepted: str
 ) -> None:
     put(api, "a.md", "text\n")
-    body = b'{"content": "other", "old_string": "text", "new_string": "other"}'
+    body = '{"content": "other", "old_string": "text", "new_string": "other"}'
 
     answer = api.generic(
         method,
         f"{FILES}/a.md",
-        b"" if method == "DELETE" else body,
+        "" if method == "DELETE" else body,
         content_type="application/json",
         headers={"Accept": accepted},
     )
