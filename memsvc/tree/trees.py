@@ -8,6 +8,7 @@ from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from memsvc.format import checked_text
+from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Forbidden, TreeArchived, TreeExists, TreeNotFound
 from memsvc.tree.models import LIVE, Block, File, Tree
@@ -39,7 +40,7 @@ class TreeSize:
 
 def tree_of(tenant: Tenant, name: str = DEFAULT_TREE) -> Tree:
     """A tenant's tree by its exact name; the default one is made at its first use. Raises `TreeNotFound`."""
-    tree = Tree.objects.filter(tenant=tenant, name=unicodedata.normalize("NFC", name)).first()
+    tree = statements.tree_named(tenant.pk, unicodedata.normalize("NFC", name))
     if tree is not None:
         return tree
     if name != DEFAULT_TREE:
