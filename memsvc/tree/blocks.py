@@ -13,8 +13,10 @@ from memsvc.tree.models import Block, File
 from memsvc.tree.words import search_text, tag_keys
 
 
-def row_of(block: format.Block, file: File, *, position: int, revision: int) -> Block:
-    """A block as an unsaved row of `file`."""
+def row_of(
+    block: format.Block, file: File, *, position: int, revision: int, first: bool = False
+) -> Block:
+    """A block as an unsaved row of `file`; `first` where the file begins with it."""
     head, text, raw = _as_text(block)
     row = Block(
         tenant_id=file.tenant_id,
@@ -28,7 +30,7 @@ def row_of(block: format.Block, file: File, *, position: int, revision: int) -> 
         raw=raw,
         size=len(block.raw),
         # Alone above the first entry, a byte order mark is the one block that doesn't end a line.
-        lines=0 if block.raw == BOM else len((head + text).splitlines()),
+        lines=0 if first and block.raw == BOM else len((head + text).splitlines()),
         reason=block.reason,
     )
     if block.kind == BlockKind.ROW and (index_row := format.parse_row(block.raw)):

@@ -139,7 +139,7 @@ def _append(change: Change, file: File, last: Block | None, composed: Composed) 
     if before and not before.endswith(b"\n"):
         _append_to_text(change, file, composed)
         return
-    addition = format.append_to(before, composed.text, newline=file.newline)
+    addition = _addition(file, last, composed.text)
     rows = [
         row_of(block, file, position=start + files.GAP * n, revision=change.number)
         for n, block in enumerate(format.cut_file(file.path, addition), start=1)
@@ -152,6 +152,20 @@ def _append(change: Change, file: File, last: Block | None, composed: Composed) 
     if file.next_expiry or composed.expires_at:
         files.count(change, file)
     files.save(change, file)
+
+
+def _addition(file: File, last: Block | None, text: str) -> bytes:
+    """What to put below a file's last block, for it to be an entry also when that one has disappeared."""
+    addition = format.append_to(rendered(last) if last else b"", text, newline=file.newline)
+    if last is None or last.expires_at is None:
+        return addition
+    lasting = files.live_blocks(file).filter(expires_at__isnull=True).last()
+    later = format.append_to(rendered(lasting) if lasting else b"", text, newline=file.newline)
+    return _apart(file, max(addition, later, key=len))
+
+
+def _apart(file: File, data: bytes) -> bytes:
+    return data if data.startswith((b"\n", b"\r\n")) else file.newline.encode() + data
 
 
 def _append_to_text(change: Change, file: File, composed: Composed) -> None:
@@ -205,6 +219,7 @@ def retire(change: Change, access: Access, entry_id: str, precondition: Precondi
         )
     file = block.file
     files.close_blocks(change, [block])
+    _close_gap(change, file, block)
     if files.live_blocks(file).visible().exists():
         file.sha256 = ""
         file.is_text = file.is_text or files.decodes(content(files.live_blocks(file).visible()))
@@ -216,6 +231,25 @@ def retire(change: Change, access: Access, entry_id: str, precondition: Precondi
         files.close_files(change, [file])
         router.forget(change, [file.path])
     return EntryRetired(entry_id=entry_id, path=file.path, revision=change.number)
+
+
+def _close_gap(change: Change, file: File, gone: Block) -> None:
+    """Let what stood below a block be read below the one above it as it was, with a line between them if need be."""
+    visible = files.live_blocks(file).visible()
+    above = visible.filter(position__lt=gone.position).last()
+    below = visible.filter(position__gt=gone.position).first()
+    if above is None or below is None:
+        return
+    data = rendered(below)
+    *_, joined = format.cut_file(file.path, rendered(above) + data)
+    if joined.raw.strip() == data.strip():
+        return
+    gap = format.append_to(rendered(above), "", newline=file.newline)
+    (block,) = format.cut_file(file.path, gap + data.lstrip(b"\r\n"))
+    row = row_of(block, file, position=below.position, revision=change.number)
+    row.expires_at = below.expires_at
+    files.close_blocks(change, [below])
+    files.insert_blocks(change, [row])
 
 
 def entry_etag(block: Block, revision: int | None = None) -> str:

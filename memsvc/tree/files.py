@@ -169,7 +169,7 @@ def fill(change: Change, file: File, data: bytes, *, expiries: Expiries = NO_EXP
     ranges = list(differences(old_blocks, [(block.kind, block.raw) for block in new]))
     places = _places(file, every, old, ranges)
     added = [
-        row_of(_read(file, new[j]), file, position=place, revision=change.number)
+        row_of(_read(file, new[j]), file, position=place, revision=change.number, first=j == 0)
         for (_, _, j1, j2), range_places in zip(ranges, places, strict=True)
         for j, place in zip(range(j1, j2), range_places, strict=True)
     ]
@@ -404,9 +404,9 @@ def _cut_as(path: str) -> tuple[bool, bool]:
 def _cut_again(change: Change, file: File) -> None:
     """Replace a file's blocks after its name has come to mean another way of cutting it."""
     every = list(live_blocks(file))
-    rows = [
-        row for expires_at, run in groupby(every, _expiry) for row in _cut_run(change, file, run, expires_at)
-    ]
+    rows: list[Block] = []
+    for expires_at, run in groupby(every, _expiry):
+        rows += _cut_run(change, file, run, expires_at, first=not rows)
     for place, row in enumerate(rows, start=1):
         row.position = GAP * place
     close_blocks(change, every)
@@ -420,10 +420,10 @@ def _expiry(row: Block) -> datetime | None:
 
 
 def _cut_run(
-    change: Change, file: File, run: Iterable[Block], expires_at: datetime | None
+    change: Change, file: File, run: Iterable[Block], expires_at: datetime | None, *, first: bool
 ) -> Iterator[Block]:
     # By itself, so that what disappears one day, or has already, stays apart from what doesn't.
-    for block in format.cut_file(file.path, content(run)):
-        row = row_of(block, file, position=0, revision=change.number)
+    for n, block in enumerate(format.cut_file(file.path, content(run))):
+        row = row_of(block, file, position=0, revision=change.number, first=first and n == 0)
         row.expires_at = expires_at
         yield row
