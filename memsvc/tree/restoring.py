@@ -184,7 +184,8 @@ class _Undoing:
 class _Done:
     """What one revision did to one file: where it stood before and after, and what it held.
 
-    A path is None where nothing of the file stood, or was to be seen.
+    A path is None where nothing of the file stood, or was to be seen. `crosses` says that the file was moved into,
+    or out of, what the access sees.
     """
 
     number: int
@@ -194,6 +195,7 @@ class _Done:
     was: list[Block]
     old: bytes
     new: bytes
+    crosses: bool
 
     @property
     def path(self) -> str:
@@ -296,7 +298,12 @@ def _done(undoing: _Undoing, content_id: UUID, number: int) -> _Done | None:
     old, new = content(was, number - 1), content(made, number)
     if before == after and old == new:
         return None
-    return _Done(number, content_id, before, after, was, old, new)
+    stood = (
+        _path_at(change, content_id, number - 1) is not None,
+        _path_at(change, content_id, number) is not None,
+    )
+    crosses = stood == (True, True) and None in (before, after)
+    return _Done(number, content_id, before, after, was, old, new, crosses)
 
 
 def _seen_at(
@@ -315,6 +322,8 @@ def _path_at(change: Change, content_id: UUID, revision: int) -> str | None:
 
 def _undo_file(undoing: _Undoing, done: _Done) -> str:
     """Undo what was done to a file; the answer is why it can't be, or nothing."""
+    if done.crosses:
+        return "the file was moved across the edge of the part of the tree that is open here"
     if done.before is not None and done.after is None:
         return _undelete(undoing, done.before, done)
     file = _standing(undoing.change, done)

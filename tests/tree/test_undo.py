@@ -162,6 +162,19 @@ def test_an_undo_is_within_the_folder_of_the_access(memory: Access) -> None:
         services.undo(memory, revision=1, actor="other")
 
 
+@pytest.mark.parametrize(("source", "destination"), [("/out/a.md", "/in/a.md"), ("/in/a.md", "/out/a.md")])
+def test_a_move_across_the_edge_of_the_access_is_a_conflict_and_loses_nothing(
+    memory: Access, source: str, destination: str
+) -> None:
+    services.write_file(memory, source, "kept\n")
+    services.move(memory, source, destination)
+
+    undone = services.undo(replace(memory, prefix="/in"), revision=2, skip_conflicts=True)
+
+    assert [conflict.revision for conflict in undone.conflicts] == [2]
+    assert contents(memory) == {destination: b"kept\n"}
+
+
 @pytest.mark.parametrize(
     ("base", "other", "current", "merged"),
     [
