@@ -13,9 +13,7 @@ from memsvc.tree.models import Block, File
 from memsvc.tree.words import search_text, tag_keys
 
 
-def row_of(
-    block: format.Block, file: File, *, position: int, revision: int, first: bool = False
-) -> Block:
+def row_of(block: format.Block, file: File, *, position: int, revision: int, first: bool = False) -> Block:
     """A block as an unsaved row of `file`; `first` where the file begins with it."""
     head, text, raw = _as_text(block)
     row = Block(
