@@ -41,7 +41,7 @@ class Model:
     touched: set[str] = field(default_factory=set)
     # Files that were routers until they were moved: with what a batch had done to their rows before.
     former_routers: set[str] = field(default_factory=set)
-    # Files that an entry was taken out of: the blank lines above it were its own or its neighbour's, as they were made.
+    # Files in which blank lines, and the mark below an open frontmatter, may be an entry's or its neighbour's.
     thinned: set[str] = field(default_factory=set)
 
     def copy(self) -> "Model":
@@ -123,6 +123,8 @@ class Model:
             self.require_free(path)
             self.newlines[path] = "\n"
         self._put(path, _appended(before, format.compose_entry(entry), self.newlines[path]))
+        if before.endswith((b"\n\n", b"\r\n\r\n")):
+            self.thinned.add(path)
         if target is not None:
             old_path, old = target
             self._put(old_path, format.with_superseded(self.files[old_path], old.entry_id, entry.entry_id))

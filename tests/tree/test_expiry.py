@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from memsvc.format import InvalidText, MemoryKind
+from memsvc.format import InvalidText, MemoryKind, parse_entries
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import Precondition
@@ -262,6 +262,18 @@ def test_an_entry_below_it_stands_apart_from_what_shows_above(memory: Access) ->
     add(memory, "New.")
 
     assert text(memory, FACTS).startswith("no line end\n\n---\n")
+
+
+@pytest.mark.parametrize("above", ["# Facts\n", entry_text("mem_a"), "---\nid: mem_open\ncategory: facts\n"])
+def test_an_entry_below_it_stays_an_entry(memory: Access, above: str) -> None:
+    services.write_file(memory, FACTS, above)
+    # Without a body it ends in a blank line, and below the open frontmatter it begins with a mark.
+    add(memory, "", expires_at=in_days(1))
+    below = add(memory, "Below.").entry
+
+    days_pass(memory, 2)
+
+    assert [each for each in parse_entries(text(memory, FACTS)) if each.body == "Below."] == [below]
 
 
 def test_index_sizes_stay_right_when_rows_have_disappeared(memory: Access, runbook: str) -> None:

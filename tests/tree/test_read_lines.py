@@ -3,7 +3,7 @@ import pytest
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound, OffsetBeyondEnd
-from tests.tree.support import FACTS, add, entry_text, text
+from tests.tree.support import FACTS, SEMANTIC_INDEX, add, entry_text, text
 
 pytestmark = pytest.mark.django_db
 
@@ -87,6 +87,13 @@ def test_a_byte_order_mark_above_an_entry_is_no_line_of_its_own(memory: Access) 
 
     assert [page.text for page in pages] == ["\ufeff---\n", "id: mem_a\n", "A body.\n"]
     assert pages[0].total_lines == reads.stat(memory, FACTS).lines == 7
+
+
+def test_a_byte_order_mark_elsewhere_is_a_line(memory: Access) -> None:
+    services.scaffold(memory)
+    services.append_file(memory, SEMANTIC_INDEX, "\ufeff")
+
+    assert reads.stat(memory, SEMANTIC_INDEX).lines == len(text(memory, SEMANTIC_INDEX).splitlines())
 
 
 def test_a_blank_window_is_no_blank_file(memory: Access) -> None:

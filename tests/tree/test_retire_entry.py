@@ -1,6 +1,6 @@
 import pytest
 
-from memsvc.format import MemoryKind
+from memsvc.format import MemoryKind, parse_entries
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import Precondition
@@ -8,6 +8,8 @@ from memsvc.tree.errors import EntryNotFound, Forbidden, PreconditionFailed, Rea
 from tests.tree.support import FACTS, access_to, add, contents, entry_text, paths, revisions, rows, text
 
 pytestmark = pytest.mark.django_db
+
+OPEN = "---\nid: mem_open\ncreated: 2026-01-01\ncategory: facts\n"
 
 
 def test_a_retired_entry_leaves_its_file_and_stays_in_the_past(memory: Access) -> None:
@@ -77,6 +79,20 @@ def test_an_entry_is_retired_once(memory: Access) -> None:
         services.retire_entry(memory, entry)
 
     assert revisions(memory) == [1, 2]
+
+
+@pytest.mark.parametrize("above", ["# Facts\n", entry_text("mem_a"), OPEN])
+def test_an_entry_below_it_stays_an_entry(memory: Access, above: str) -> None:
+    services.write_file(memory, FACTS, above)
+    # Without a body it ends in a blank line, and below the open frontmatter it begins with a mark.
+    gone, below = add(memory, "").entry, add(memory, "Below.").entry
+
+    services.retire_entry(memory, gone.entry_id)
+
+    assert [each for each in parse_entries(text(memory, FACTS)) if each.body == "Below."] == [below]
+    assert reads.get_entry(memory, below.entry_id).entry == below
+    services.append_file(memory, FACTS, "more\n")
+    assert reads.get_entry(memory, below.entry_id).entry.body == "Below.\nmore"
 
 
 def test_the_next_duplicate_gets_the_id(memory: Access) -> None:
