@@ -40,6 +40,8 @@ django.setup()
 def django_db_modify_db_settings() -> Iterator[None]:
     """pytest-django's hook before it makes the test database; runs that need none start no server."""
     connections["default"].settings_dict["TEST"]["NAME"] = f"test_memsvc_{os.getpid()}_{secrets.token_hex(3)}"
+    # What tells this process's sessions from those of the servers that it starts.
+    connections["default"].settings_dict["OPTIONS"]["application_name"] = f"tests of {os.getpid()}"
     if not own_server:
         yield
         return

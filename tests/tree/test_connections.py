@@ -31,11 +31,12 @@ def in_threads(act: Callable[[], object]) -> None:
 
 
 def sessions() -> dict[str, int]:
-    """How many sessions on the test database are in which state, this one left out."""
+    """How many sessions of this process on the test database are in which state, this one left out."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT state, count(*) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid != pg_backend_pid() AND backend_type = 'client backend'"
+            " WHERE datname = current_database() AND pid != pg_backend_pid()"
+            " AND application_name = current_setting('application_name')"
             " GROUP BY state"
         )
         return dict(cursor.fetchall())
