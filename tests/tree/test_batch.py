@@ -65,7 +65,7 @@ def test_later_operations_see_what_earlier_ones_did(memory: Access) -> None:
     [
         (EditFile("/missing.md", "a", "b"), FileNotFound),
         (WriteFile("/../x", "a"), InvalidPath),
-        (WriteFile("/a.md", "a", Precondition(if_match="0" * 64)), PreconditionFailed),
+        (WriteFile("/a.md", "another", Precondition(if_match="0" * 64)), PreconditionFailed),
     ],
 )
 def test_one_refused_operation_refuses_all_and_is_named(
