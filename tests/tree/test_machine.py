@@ -45,7 +45,7 @@ from tests.tree.model import ROUTERS, Model
 from tests.tree.support import access_to, contents, days_pass, draft, in_days, revision, revisions
 
 BOM = b"\xef\xbb\xbf"
-EXAMPLES = int(os.environ.get("MEMSVC_TREE_EXAMPLES", "6"))
+EXAMPLES = int(os.environ.get("MEMSVC_TREE_EXAMPLES", "4"))
 STEPS = int(os.environ.get("MEMSVC_TREE_STEPS", "15"))
 
 paths = st.sampled_from(nasty.PATHS)
