@@ -415,6 +415,8 @@ def _tell_index(change: Change, file: File, *, created: bool, newest: Sequence[S
     if format.is_router(file.path):
         router.complete(change, [file])
         file.refresh_from_db()
+    elif format.router_of(file.path) is None:
+        return
     elif created:
         router.mention(change, router.described(change, file))
     else:
