@@ -205,6 +205,21 @@ def _command_of(pid: int) -> bytes:
     ).stdout
 
 
+def _ended(pid: int) -> bool:
+    """Whether a process is gone, or a zombie. What it runs says nothing on that: it is empty for a moment in exec."""
+    if Path("/proc/self").exists():
+        try:
+            # The state follows the name, which stands in brackets and may hold any.
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+    else:
+        state = subprocess.run(
+            ["ps", "-p", str(pid), "-o", "state="], stdout=subprocess.PIPE, check=False, text=True
+        ).stdout
+    return state.strip()[:1] in ("", "Z", "X")
+
+
 class Cluster:
     """One data directory and the server on it. Any number of processes may hold a Cluster on the same directory.
 
@@ -394,7 +409,7 @@ class Cluster:
         pid = pg.run_detached("postgres", "-D", data, *flags, log=log)
         deadline = time.monotonic() + START_SECONDS
         while not self._ready(pid):
-            if not _command_of(pid):
+            if _ended(pid):
                 return log.read_bytes()[logged_before:].decode(errors="replace")
             if time.monotonic() > deadline:
                 raise EmbeddedPgError(f"PostgreSQL is not ready after {START_SECONDS} s; see {log}")

@@ -101,6 +101,17 @@ def test_data_survives_a_stop(cluster: Cluster) -> None:
     assert ask(cluster, "SELECT n FROM kept") == "42"
 
 
+def test_a_server_whose_command_cannot_be_read_yet_is_not_taken_for_ended(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "_command_of", lambda pid: b"")  # as in the middle of exec
+
+    cluster.start()
+
+    monkeypatch.undo()
+    assert cluster.running()
+
+
 def test_committed_rows_survive_kill_9_and_the_next_start_needs_no_help(cluster: Cluster) -> None:
     cluster.start()
     do(cluster, "CREATE TABLE kept AS SELECT 42 AS n")
