@@ -61,7 +61,9 @@ def _emptied_by_deleting() -> Iterator[None]:
     deadlock with what a server still writes.
     """
 
-    def statements(self: DatabaseOperations, style: object, tables: list[str], **options: object) -> list[str]:
+    def statements(
+        self: DatabaseOperations, style: object, tables: list[str], **options: object
+    ) -> list[str]:
         rows = [f"DELETE FROM {self.quote_name(table)};" for table in tables]
         return ["SET LOCAL session_replication_role = replica;", *rows]
 
