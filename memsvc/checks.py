@@ -37,6 +37,7 @@ KNOWN_VARIABLES = frozenset(
         "PG_SPILL",
         "PID_FILE",
         "POOL_SIZE",
+        "PREPARED_STATEMENTS",
         "SECRET_KEY",
         "SECRET_KEY_FALLBACKS",
         "STATEMENT_TIMEOUT",

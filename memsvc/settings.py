@@ -121,6 +121,7 @@ WORKERS = read(env.int, "MEMSVC_WORKERS", 2)
 THREADS = read(env.int, "MEMSVC_THREADS", 8)
 
 # ── Database ─────────────────────────────────────────────────────────────────────────────────────
+PREPARED_STATEMENTS = read(env.bool, "MEMSVC_PREPARED_STATEMENTS", True)
 # The pool is per process. With fewer connections than threads, requests would fail under load instead of queueing.
 POOL_SIZE = read(env.int, "MEMSVC_POOL_SIZE", THREADS)
 # Milliseconds; empty leaves the server's own setting (a pooler in transaction mode wants ALTER ROLE … SET instead).
@@ -148,7 +149,12 @@ def database(url: str) -> dict[str, Any]:
         "PORT": options.pop("port", ""),
         "CONN_MAX_AGE": 0,  # Django refuses a pool otherwise
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": options | {"pool": {"min_size": 1, "max_size": POOL_SIZE, "timeout": 5}},
+        "OPTIONS": options
+        | {
+            # After how many times a connection prepares a statement; only those of `tenants.rows` can be.
+            "prepare_threshold": 5 if PREPARED_STATEMENTS else None,
+            "pool": {"min_size": 1, "max_size": POOL_SIZE, "timeout": 5},
+        },
     }
 
 

@@ -1,5 +1,6 @@
 """The stored answers of writes: claimed before the write, kept with it, forgotten after a week."""
 
+import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -10,6 +11,7 @@ from psycopg.errors import LockNotAvailable
 
 from tenants.ids import uuid7
 from tenants.models import StoredAnswer, Tenant
+from tenants.rows import execute
 
 KEPT_FOR = timedelta(days=7)
 
@@ -22,6 +24,10 @@ DELETE FROM tenants_storedanswer WHERE tenant_id = %s AND id IN (
 INSERT INTO tenants_storedanswer (id, tenant_id, key, fingerprint, status, headers, body)
 VALUES (%s, %s, %s, %s, 0, '{}', '')
 ON CONFLICT (tenant_id, key) DO NOTHING RETURNING id
+"""
+
+_KEEP = """
+UPDATE tenants_storedanswer SET tree_id = %s, status = %s, headers = %s, body = %s WHERE id = %s
 """
 
 
@@ -58,9 +64,7 @@ def keep(
     claimed: UUID, *, tree_id: UUID | None, status: int, headers: Mapping[str, str], body: bytes
 ) -> None:
     """Store the answer under a claim of this transaction."""
-    StoredAnswer.objects.filter(pk=claimed).update(
-        tree_id=tree_id, status=status, headers=dict(headers), body=body
-    )
+    execute(_KEEP, [tree_id, status, json.dumps(dict(headers)), body, claimed])
 
 
 def stored(tenant: Tenant, key: str) -> StoredAnswer | None:

@@ -18,9 +18,8 @@ from memsvc.api.serializers import (
     SuccessorInput,
 )
 from memsvc.api.views import TreeView, with_etag
-from memsvc.format import MemoryEntry
 from memsvc.tree import reads, services
-from memsvc.tree.drafts import EntryDraft
+from memsvc.tree.drafts import EntryDraft, SuccessorDraft
 from tenants.scopes import Scope
 
 ACTIVE = {Status.ACTIVE: True, Status.SUPERSEDED: False, Status.ALL: None}
@@ -80,8 +79,8 @@ class SupersedeView(TreeView):
 
     def post(self, request: Request, tree: str, entry_id: str) -> Response:
         data = self.body(SuccessorInput)
-        old = reads.get_entry(self.access, entry_id).entry
-        result = services.add_entry(self.access, successor_of(old, data), message=data["message"])
+        message = data.pop("message")
+        result = services.supersede_entry(self.access, entry_id, SuccessorDraft(**data), message=message)
         return Response(answers.entry_written(result), status=201)
 
 
@@ -119,11 +118,3 @@ def draft_of(data: dict[str, Any]) -> EntryDraft:
         supersedes=data["supersedes"],
         expires_at=data["expires_at"],
     )
-
-
-def successor_of(old: MemoryEntry, data: dict[str, Any]) -> EntryDraft:
-    """What the request leaves out of category, summary and tags is that of the old entry."""
-    kept = {"category": old.category, "summary": old.summary, "tags": old.tags}
-    given = {name: value for name, value in data.items() if value is not None}
-    blank = dict.fromkeys(("title", "when", "expires_at"))
-    return draft_of({**blank, **kept, **given, "supersedes": old.entry_id})

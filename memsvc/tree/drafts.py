@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from memsvc.format import Confidence, MemoryCategory
+from memsvc.format import Confidence, MemoryCategory, MemoryEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,35 @@ class EntryDraft:
     when: datetime | None = None
     supersedes: str | None = None
     expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuccessorDraft:
+    """An entry in the place of another: what is None of category, summary and tags is that of the old one."""
+
+    body: str
+    category: MemoryCategory | None = None
+    summary: str | None = None
+    tags: tuple[str, ...] | None = None
+    source: str = "agent"
+    confidence: Confidence = Confidence.MEDIUM
+    title: str | None = None
+    when: datetime | None = None
+    expires_at: datetime | None = None
+
+    def after(self, old: MemoryEntry) -> EntryDraft:
+        return EntryDraft(
+            category=self.category or old.category,
+            body=self.body,
+            summary=old.summary if self.summary is None else self.summary,
+            tags=old.tags if self.tags is None else self.tags,
+            source=self.source,
+            confidence=self.confidence,
+            title=self.title,
+            when=self.when,
+            supersedes=old.entry_id,
+            expires_at=self.expires_at,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from memsvc import format
 from memsvc.format import InvalidText, MemoryCategory, MemoryEntry
 from memsvc.tree import files, router, statements
 from memsvc.tree.access import Access
-from memsvc.tree.blocks import content, rendered, row_of
-from memsvc.tree.drafts import EntryDraft, Precondition
+from memsvc.tree.blocks import content, entry_of, rendered, row_of
+from memsvc.tree.drafts import EntryDraft, Precondition, SuccessorDraft
 from memsvc.tree.errors import AlreadySuperseded, EntryNotFound, InvalidSupersession, PreconditionFailed
 from memsvc.tree.models import Block, File
 from memsvc.tree.results import EntryRetired, EntryWritten
@@ -57,11 +57,24 @@ def compose(access: Access, draft: EntryDraft) -> Composed:
 
 def add(change: Change, access: Access, composed: Composed) -> EntryWritten:
     """Append an entry, retire the one it supersedes, and tell the index."""
-    retired = _target(change, access, composed.entry) if composed.entry.supersedes else None
+    supersedes = composed.entry.supersedes
+    old = visible_entry(change, access, supersedes) if supersedes else None
+    return _put(change, access, composed, old)
+
+
+def supersede(change: Change, access: Access, entry_id: str, successor: SuccessorDraft) -> EntryWritten:
+    """Put an entry in the place of another, with what the successor leaves open taken from it."""
+    old = visible_entry(change, access, entry_id)
+    return _put(change, access, compose(access, successor.after(entry_of(old))), old)
+
+
+def _put(change: Change, access: Access, composed: Composed, retired: Block | None) -> EntryWritten:
+    if retired is not None:
+        _require_supersedable(retired, composed.entry)
     path = composed.path or _path_of(access, retired)
     taken, file, last = statements.end_of_file(change.tree, path, composed.entry.entry_id)
     if taken:
-        return add(change, access, compose(access, composed.draft))
+        return _put(change, access, compose(access, composed.draft), retired)
     if file is not None and files.is_hidden(change, file):
         file, last = None, None
     entry = composed.entry
@@ -111,10 +124,8 @@ def _sees(change: Change, access: Access, block: Block) -> bool:
     return bool(files.visible_at(change, [block])) and access.sees(block.file.path)
 
 
-def _target(change: Change, access: Access, entry: MemoryEntry) -> Block:
-    """The entry to be retired: compare-and-swap, since the tree is locked."""
-    assert entry.supersedes is not None
-    target = visible_entry(change, access, entry.supersedes)
+def _require_supersedable(target: Block, entry: MemoryEntry) -> None:
+    """Compare-and-swap, since the tree is locked."""
     if target.superseded_by:
         raise AlreadySuperseded(target.entry_id, target.superseded_by)
     if target.category != entry.category:
@@ -122,7 +133,6 @@ def _target(change: Change, access: Access, entry: MemoryEntry) -> Block:
             f"'{target.entry_id}' is in category '{target.category}' and can't be superseded by one in "
             f"'{entry.category}'; write the new entry in the same category, or without `supersedes`"
         )
-    return target
 
 
 def _path_of(access: Access, retired: Block | None) -> str:

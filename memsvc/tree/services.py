@@ -15,7 +15,7 @@ from memsvc.format import FormatError, InvalidText, canonical_folder, canonical_
 from memsvc.tree import entries, files, importing, restoring, router
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
-from memsvc.tree.drafts import EntryDraft, Precondition
+from memsvc.tree.drafts import EntryDraft, Precondition, SuccessorDraft
 from memsvc.tree.edits import replace_text
 from memsvc.tree.errors import (
     BatchFailed,
@@ -130,6 +130,21 @@ def add_entry(access: Access, draft: EntryDraft, *, message: str = "") -> EntryW
     """
     action = "entry.supersede" if draft.supersedes else "entry.add"
     return _one(access, action, _add_entry(access, AddEntry(draft)), message)
+
+
+def supersede_entry(
+    access: Access, entry_id: str, successor: SuccessorDraft, *, message: str = ""
+) -> EntryWritten:
+    """Store an entry in the place of another one, which keeps its text and names its successor.
+
+    Raises as `add_entry` with `supersedes` does, and `EntryNotFound` for an id that the access doesn't see.
+    """
+    return _one(
+        access,
+        "entry.supersede",
+        lambda change: entries.supersede(change, access, entry_id, successor),
+        message,
+    )
 
 
 def retire_entry(

@@ -23,7 +23,9 @@ _FILE, _BLOCK = len(names(File)), len(_BLOCK_NAMES)
 # The tenant is set for the transaction only: a setting of the session would reach whoever has the connection next.
 _SET_TENANT = "SELECT set_config('memsvc.tenant_id', %s, true)"
 
-# Parameters are bound on the client, so two statements may travel in one round trip.
+# Bound by the client and not prepared, two statements may travel in one round trip.
+_SET_SNAPSHOT = f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; {_SET_TENANT}"
+
 # NO KEY: a plain FOR UPDATE would also hold up inserts that merely refer to the row.
 _LOCK_TREE = f"""
 {_SET_TENANT};
@@ -38,7 +40,8 @@ def enter(tenant_id: UUID) -> None:
 
 def enter_snapshot(tenant_id: UUID) -> None:
     """The same as the first statement of a transaction that sees one moment and changes nothing."""
-    execute(f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; {_SET_TENANT}", [str(tenant_id)])
+    with connection.cursor() as cursor:
+        cursor.execute(_SET_SNAPSHOT, [str(tenant_id)])
 
 
 def lock_tree(tree: Tree) -> Tree | None:
