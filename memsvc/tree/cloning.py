@@ -42,7 +42,7 @@ FROM copied_file c JOIN tree_file f ON f.tenant_id = %(tenant)s AND f.id = c.old
 _OWN_COLUMNS = (
     *("position", "kind", "head", "text", "raw", "size", "lines", "reason", "expires_at", "entry_id"),
     *("category", "created", "source", "confidence", "summary", "tags", "tag_keys", "supersedes"),
-    *("row_path", "search_text"),
+    *("row_path", "search_text", "tsv"),
 )
 
 _BLOCKS = f"""
@@ -99,7 +99,7 @@ def clone_tree(access: Access, name: str, *, revision: int | None = None) -> Tre
         number = source.revision if revision is None else revision
         if not 0 <= number <= source.revision:
             raise RevisionNotFound(number, source.revision)
-        copy = create_tree(source.tenant, name, description=source.description)
+        copy = create_tree(source.tenant, name, description=source.description, language=source.language)
         _copy(source, copy, number)
         _record(access, source, copy, number)
     copy.refresh_from_db()

@@ -285,7 +285,7 @@ def insert_blocks(change: Change, rows: Sequence[Block], *, free_ids: bool = Fal
     clashing = {entry_id for entry_id, times in Counter(ids).items() if times > 1 or entry_id in taken}
     for row in rows:
         row.duplicate = row.entry_id in clashing
-    statements.insert_blocks(rows)
+    statements.insert_blocks(rows, language=change.tree.language)
     elect(change, clashing)
 
 

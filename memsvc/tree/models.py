@@ -21,6 +21,24 @@ from tenants.actors import ActorKind
 from tenants.ids import uuid7
 from tenants.models import Tenant
 
+LANGUAGES = (
+    *(
+        "simple",
+        "arabic",
+        "armenian",
+        "basque",
+        "catalan",
+        "danish",
+        "dutch",
+        "english",
+        "estonian",
+        "finnish",
+    ),
+    *("french", "german", "greek", "hindi", "hungarian", "indonesian", "irish", "italian", "lithuanian"),
+    *("nepali", "norwegian", "portuguese", "romanian", "russian", "serbian", "spanish", "swedish", "tamil"),
+    *("turkish", "yiddish"),
+)
+DEFAULT_LANGUAGE = "english"
 LIVE = Q(removed_in__isnull=True)
 
 
@@ -52,6 +70,10 @@ class Tree(models.Model):
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="trees")
     name = BytewiseTextField()
     description = models.TextField(default="", blank=True)
+    # Whose words are stemmed, and which of them say nothing: a text search configuration of Postgres.
+    language = models.CharField(
+        max_length=16, default=DEFAULT_LANGUAGE, choices=[(name, name) for name in LANGUAGES]
+    )
     revision = models.BigIntegerField(default=0)
     # Set by an import, which keeps index files as they came: the next change gives every file its row.
     index_behind = models.BooleanField(default=False)

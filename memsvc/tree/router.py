@@ -99,7 +99,7 @@ def _put(
     block.expires_at = expires_at
     if instead_of is not None:
         statements.close_blocks([instead_of], index.tenant_id, change.number)
-    statements.insert_blocks([block])
+    statements.insert_blocks([block], language=change.tree.language)
     _resize(change, index, added=[block], removed=[instead_of] if instead_of else [])
 
 

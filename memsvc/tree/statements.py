@@ -9,7 +9,10 @@ from uuid import UUID
 
 from django.db import connection
 
+from memsvc.format import BlockKind
+from memsvc.format.entries import trimmed_body
 from memsvc.tree.models import Block, File, Revision, Tree
+from memsvc.tree.words import Terms, entry_terms
 from tenants.rows import columns, execute, instance, names, one
 
 _ROWS_AT_ONCE = 200
@@ -141,15 +144,38 @@ def entry_with_id(tree: Tree, entry_id: str) -> Block | None:
     return block
 
 
-_INSERT_BLOCKS = f"INSERT INTO tree_block ({', '.join(_BLOCK_NAMES)}) VALUES "
-_BLOCK_VALUES = f"({', '.join(['%s'] * _BLOCK)})"
+# `tsv` is no field of the model: nothing but a ranking reads it.
+_INSERT_BLOCKS = f"INSERT INTO tree_block ({', '.join(_BLOCK_NAMES)}, tsv) VALUES "
+_TSV = "to_tsvector(%s::regconfig, %s) || array_to_tsvector(%s::text[])"
+_BLOCK_VALUES = f"({', '.join(['%s'] * _BLOCK)}, NULL)"
+_ENTRY_VALUES = f"({', '.join(['%s'] * _BLOCK)}, {_TSV})"
 
 
-def insert_blocks(rows: Sequence[Block]) -> None:
+def insert_blocks(rows: Sequence[Block], *, language: str) -> None:
+    """Add rows, entries with the terms that they are found by in a language."""
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         some = rows[start : start + _ROWS_AT_ONCE]
-        values = [getattr(row, name) for row in some for name in _BLOCK_NAMES]
-        execute(_INSERT_BLOCKS + ", ".join([_BLOCK_VALUES] * len(some)), values)
+        values: list[object] = []
+        for row in some:
+            values += [getattr(row, name) for name in _BLOCK_NAMES]
+            if row.kind == BlockKind.ENTRY:
+                found = terms_of(row)
+                values += [language, found.words, found.exact]
+        places = [_ENTRY_VALUES if row.kind == BlockKind.ENTRY else _BLOCK_VALUES for row in some]
+        execute(_INSERT_BLOCKS + ", ".join(places), values)
+
+
+def terms_of(row: Block) -> Terms:
+    return entry_terms(row.summary, trimmed_body(row.text), row.tags, row.source, row.entry_id)
+
+
+_SET_TERMS = f"UPDATE tree_block SET tsv = {_TSV} WHERE tenant_id = %s AND id = %s"
+
+
+def set_terms(row: Block, *, language: str) -> None:
+    """Give an entry that is there already the terms that it is found by in a language."""
+    found = terms_of(row)
+    execute(_SET_TERMS, [language, found.words, found.exact, row.tenant_id, row.pk])
 
 
 _CLOSE_BLOCKS = "UPDATE tree_block SET removed_in = %s WHERE tenant_id = %s AND id = ANY(%s)"

@@ -7,11 +7,11 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
-from memsvc.format import checked_text
+from memsvc.format import InvalidText, checked_text
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Forbidden, TreeArchived, TreeExists, TreeNotFound
-from memsvc.tree.models import LIVE, Block, File, Tree
+from memsvc.tree.models import DEFAULT_LANGUAGE, LANGUAGES, LIVE, Block, File, Tree
 from memsvc.tree.reads.cursors import after_text, cursor_of_text
 from memsvc.tree.reads.moment import moment
 from memsvc.tree.scope import holding
@@ -48,13 +48,19 @@ def tree_of(tenant: Tenant, name: str = DEFAULT_TREE) -> Tree:
     return Tree.objects.get_or_create(tenant=tenant, name=DEFAULT_TREE)[0]
 
 
-def create_tree(tenant: Tenant, name: str, *, description: str = "") -> Tree:
-    """A new, empty tree. The name is free text up to 255 bytes, and its own: raises `TreeExists`."""
+def create_tree(
+    tenant: Tenant, name: str, *, description: str = "", language: str = DEFAULT_LANGUAGE
+) -> Tree:
+    """A new, empty tree. The name is free text up to 255 bytes, and its own: raises `TreeExists`.
+
+    `language` is one of `LANGUAGES`: whose words are stemmed when entries are searched.
+    """
     name = unicodedata.normalize("NFC", checked_text(name, field="name", max_bytes=MAX_NAME_BYTES))
     description = _checked_description(description)
+    language = _checked_language(language)
     try:
         with transaction.atomic():
-            return Tree.objects.create(tenant=tenant, name=name, description=description)
+            return Tree.objects.create(tenant=tenant, name=name, description=description, language=language)
     except IntegrityError as error:
         raise TreeExists(name) from error
 
@@ -112,6 +118,22 @@ def describe_tree(access: Access, description: str) -> Tree:
     return tree
 
 
+def choose_language(access: Access, language: str) -> Tree:
+    """Let a tree's entries be found by the words of another language, all that are there too. No revision of it."""
+    language = _checked_language(language)
+    require_whole(access)
+    access.require_write()
+    with holding(access.tree) as tree:
+        if tree.archived_at is not None:
+            raise TreeArchived(tree.name)
+        if tree.language != language:
+            tree.language = language
+            tree.save(update_fields=["language"])
+            for block in Block.objects.of(tree).entries().iterator(chunk_size=500):
+                statements.set_terms(block, language=language)
+    return tree
+
+
 def archive_tree(access: Access) -> Tree:
     """Let nobody change a tree any more, for good. A second call keeps the first time."""
     require_whole(access)
@@ -146,6 +168,12 @@ def require_whole(access: Access) -> None:
     """Refuse an access that sees only a part of its tree."""
     if access.prefix != "/":
         raise Forbidden("/", access.prefix)
+
+
+def _checked_language(language: str) -> str:
+    if language not in LANGUAGES:
+        raise InvalidText(f"language: choose one of {', '.join(LANGUAGES)}")
+    return language
 
 
 def _checked_description(description: str) -> str:

@@ -52,7 +52,7 @@ def get_entry(access: Access, entry_id: str, *, revision: int | None = None) -> 
     """The entry with an id, superseded or not. Of several that the access sees, the first in path order has it."""
     entry_id = _searchable(entry_id, "id")
     with moment(access, revision) as now:
-        found = _read(now, _named(now, entry_id) or _first_named(now, entry_id))
+        found = read_blocks(now, _named(now, entry_id) or _first_named(now, entry_id))
     if not found:
         raise EntryNotFound(entry_id)
     return found[0]
@@ -65,7 +65,8 @@ def _named(now: Moment, entry_id: str) -> list[Block]:
 
 def _first_named(now: Moment, entry_id: str) -> list[Block]:
     """The slow way: for earlier revisions, and where the entry that has the id is out of sight."""
-    blocks = list(_within(now, now.blocks().entries().filter(entry_id=entry_id), None))
+    named = now.blocks().entries().filter(entry_id=entry_id)
+    blocks = list(_within(now, named, None).select_related("file"))
     paths = _paths(now, blocks)
     return sorted(blocks, key=lambda block: (paths.get(block.file_id, block.file.path), block.position))[:1]
 
@@ -122,18 +123,23 @@ def _page(
 ) -> EntriesPage:
     limit = max(1, min(limit, MAX_FOUND))
     with moment(access, revision) as now:
-        entries = _filtered(now, now.blocks().entries(), wanted)
+        entries = matching(now, wanted).select_related("file")
         for needle in needles:
             entries = entries.filter(search_text__contains=needle)
         if cursor is not None:
             entries = entries.filter(_beyond(cursor, oldest_first))
         order = ("created", "pk") if oldest_first else ("-created", "-pk")
-        rows = list(_within(now, entries, wanted.path_prefix).order_by(*order)[: limit + 1])
-        items = _read(now, rows[:limit])
+        rows = list(entries.order_by(*order)[: limit + 1])
+        items = read_blocks(now, rows[:limit])
     last = rows[limit - 1] if len(rows) > limit else None
     return EntriesPage(
         items=items, next=cursor_of_entry(last.created, last.pk) if last and last.created else None
     )
+
+
+def matching(now: Moment, wanted: EntryFilter) -> BlockQuerySet:
+    """The entries of a moment that the access sees and that pass a filter."""
+    return _within(now, _filtered(now, now.blocks().entries(), wanted), wanted.path_prefix)
 
 
 def _filtered(now: Moment, entries: BlockQuerySet, wanted: EntryFilter) -> BlockQuerySet:
@@ -169,21 +175,22 @@ def _beyond(cursor: str, oldest_first: bool) -> Q:
 
 
 def _within(now: Moment, entries: BlockQuerySet, path_prefix: str | None) -> BlockQuerySet:
-    """Entries in files that the access sees and that lie under a folder, each with its file."""
+    """Entries in files that the access sees and that lie under a folder."""
     prefixes = [prefix for prefix in (now.access.prefix, canonical_folder(path_prefix)) if prefix != "/"]
     if now.revision is not None:
         files = now.files()
         for prefix in prefixes:
             files = files.under(prefix) | files.filter(path=prefix)
         ids = [id for pair in files.values_list("pk", "former_of") for id in pair if id]
-        return entries.filter(file_id__in=ids).select_related("file")
+        return entries.filter(file_id__in=ids)
     for prefix in prefixes:
         below = Q(file__path__gt=prefix + "/", file__path__lt=prefix + "0")
         entries = entries.filter(below | Q(file__path=prefix))
-    return entries.select_related("file")
+    return entries
 
 
-def _read(now: Moment, rows: Iterable[Block]) -> list[EntryRead]:
+def read_blocks(now: Moment, rows: Iterable[Block]) -> list[EntryRead]:
+    """Blocks, each with its file, as entries of a moment."""
     blocks = list(rows)
     paths = _paths(now, blocks)
     return [
