@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from memsvc.format import IndexRow, MemoryEntry
+from memsvc.recall.hits import Hit, HitsPage
 from memsvc.tree.models import Tree
 from memsvc.tree.results import (
     Blame,
@@ -182,6 +183,20 @@ def memory_entry(memory: MemoryEntry) -> Json:
         "supersedes": memory.supersedes,
         "superseded_by": memory.superseded_by,
         "is_active": memory.is_active,
+    }
+
+
+def hits(page: HitsPage) -> Json:
+    return items(map(hit, page.items), next=page.next) | {"truncated": page.truncated}
+
+
+def hit(hit: Hit) -> Json:
+    return entry(hit.found) | {
+        "score": hit.score,
+        "parts": dict(hit.parts),
+        "highlights": [asdict(highlight) for highlight in hit.highlights],
+        "line": hit.line,
+        "duplicates": list(hit.duplicates),
     }
 
 

@@ -6,9 +6,10 @@ it is: its code is part of the interface.
 
 import binascii
 from base64 import b64decode
-from datetime import datetime
+from datetime import datetime, tzinfo
 from enum import StrEnum
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rest_framework import serializers
 
@@ -135,6 +136,21 @@ class InstantField(serializers.DateTimeField):
 
     def to_internal_value(self, value: Any) -> datetime:
         return super().to_internal_value(require_text(value))
+
+
+class ZoneField(TextField):
+    """An IANA time zone, as `Europe/Berlin`."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_bytes=64, **options)
+
+    def to_internal_value(self, data: Any) -> tzinfo:  # type: ignore[override]
+        name = super().to_internal_value(data)
+        try:
+            return ZoneInfo(name)
+        except (ValueError, OSError, ZoneInfoNotFoundError):
+            message = "This must be an IANA time zone, as Europe/Berlin."
+            raise serializers.ValidationError(message, code="invalid") from None
 
 
 class TagsField(serializers.ListField):

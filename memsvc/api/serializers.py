@@ -4,6 +4,7 @@ A name that is not known is refused, so that a typo is an error and not silence.
 """
 
 from collections.abc import Mapping
+from datetime import UTC
 from enum import StrEnum
 from typing import Any
 
@@ -23,8 +24,10 @@ from memsvc.api.fields import (
     PathField,
     TagsField,
     TextField,
+    ZoneField,
 )
 from memsvc.format import Confidence, MemoryCategory, MemoryKind
+from memsvc.recall.search import Mode
 from memsvc.transfer.formats import ImportFormat
 from memsvc.tree.trees import MAX_DESCRIPTION_BYTES
 
@@ -44,11 +47,6 @@ class Status(StrEnum):
     ACTIVE = "active"
     SUPERSEDED = "superseded"
     ALL = "all"
-
-
-class SearchMode(StrEnum):
-    WORDS = "words"
-    PHRASE = "phrase"
 
 
 class Input(serializers.Serializer[Any]):
@@ -235,15 +233,23 @@ class EntriesQuery(RevisionQuery):
 
 
 class SearchInput(AsOf):
+    """A question, and which entries may answer it."""
+
     query = TextField(max_bytes=MAX_PATTERN_BYTES, default="")
-    mode = EnumField(SearchMode, default=SearchMode.WORDS)
+    mode = EnumField(Mode, default=Mode.HYBRID)
     kind = EnumField(MemoryKind, default=None)
     category = EnumField(MemoryCategory, default=None)
     tags = TagsField(default=())
+    any_tags = TagsField(default=())
     source = TextField(default=None)  # type: ignore[assignment]  # a field of the request, not the option
+    actor = TextField(default=None)
+    confidence = EnumField(Confidence, default=None)
     since = InstantField(default=None)
     until = InstantField(default=None)
+    path_prefix = FolderField(default=None)
     include_superseded = FlagField(default=False)
+    recency = FlagField(default=False)
+    timezone = ZoneField(default=UTC)
     limit = LimitField(default=20, maximum=MAX_PAGE)
     cursor = TextField(default=None)
 

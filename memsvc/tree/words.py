@@ -96,21 +96,21 @@ def entry_terms(summary: str, body: str, tags: Iterable[str], source: str, entry
 def _words(text: str) -> Iterator[str]:
     for found in _WORD.finditer(_UNSPACED_RUN.sub(" ", text)):
         word = found.group()
-        yield _spelled(word)
+        yield spelled(word)
         humps = _HUMP.split(word)
         if len(humps) > 1:
-            yield from map(_spelled, humps)
+            yield from map(spelled, humps)
 
 
 def _exact(text: str, asked: bool) -> Iterator[str]:
     for chunk in text.split():
         chunk = chunk.strip(_BRACKETS).rstrip(".:").removesuffix("'s").removesuffix("’s")
         if _is_identifier(chunk):
-            yield "=" + _spelled(chunk)
+            yield "=" + spelled(chunk)
         if chunk.lower() in _NEGATIONS or chunk.lower().endswith(("n't", "n’t")):
             yield _NEGATION
     for run in _UNSPACED_RUN.findall(text):
-        yield from _grams(_spelled(run), asked)
+        yield from _grams(spelled(run), asked)
 
 
 def _is_identifier(chunk: str) -> bool:
@@ -124,7 +124,8 @@ def _grams(run: str, asked: bool) -> Iterator[str]:
     yield from ("~" + run[i : i + 2] for i in range(len(run) - 1))
 
 
-def _spelled(word: str) -> str:
+def spelled(word: str) -> str:
+    """One spelling for all that differ in case and accents only."""
     return unaccented(word.casefold())
 
 

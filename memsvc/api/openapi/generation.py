@@ -217,6 +217,11 @@ class Path(Field):
     schema = {**TEXT, "description": "An absolute path."}
 
 
+class Zone(Field):
+    target_class = fields.ZoneField
+    schema = {**TEXT, "description": "An IANA time zone; UTC when it is absent."}
+
+
 class Folder(Field):
     target_class = fields.FolderField
     schema = {**TEXT, "description": "The absolute path of a folder."}

@@ -62,6 +62,13 @@ _ENTRY = {
     "expires_at": None,
     "revision": 7,
 }
+_HIT = _ENTRY | {
+    "score": 1.75,
+    "parts": {"bm25": 4.2, "similarity": 0.71, "neighbours": 0.0, "title": 0.15, "confidence": 1.02},
+    "highlights": [{"text": "ACME moved to Berlin.", "ranges": [[0, 4]]}],
+    "line": 12,
+    "duplicates": [],
+}
 _ENTRY_WRITTEN = _ENTRY | {"superseded": None, "file_created": True, "peer_readable": True}
 _WRITTEN = {"path": "/notes.md", "revision": 8, "created": True, "changed": True, "size": 6}
 _REVISION = {
@@ -390,9 +397,9 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("SearchView", "POST"): Operation(
         summary="Search entries",
         body=serializers.SearchInput,
-        answers={200: items(ref("Entry"), next=NEXT)},
-        example={"query": "acme berlin", "kind": "semantic"},
-        answered={"items": [_ENTRY], "next": None},
+        answers={200: items(ref("Hit"), next=NEXT, truncated=FLAG)},
+        example={"query": "Where is ACME's seat?", "kind": "semantic"},
+        answered={"items": [_HIT], "next": None, "truncated": False},
         refusals=(404,),
     ),
     ("EpisodesView", "GET"): Operation(

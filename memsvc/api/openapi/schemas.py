@@ -41,6 +41,7 @@ def items(of: Schema, **more: Schema) -> Schema:
 
 TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": "integer"}
+FRACTION: Schema = {"type": "number"}
 FLAG: Schema = {"type": "boolean"}
 TIME: Schema = {"type": "string", "format": "date-time"}
 UUID: Schema = {"type": "string", "format": "uuid"}
@@ -48,6 +49,13 @@ BASE64: Schema = {"type": "string", "format": "byte"}
 BYTES: Schema = {"type": "string", "format": "binary"}
 NEXT: Schema = nullable({**TEXT, "description": "The `cursor` of the next page; null after the last one."})
 
+_HIT = {
+    "score": nullable(FRACTION),
+    "parts": {"type": "object", "additionalProperties": FRACTION},
+    "highlights": array(obj(text=TEXT, ranges=array(array(NUMBER)))),
+    "line": nullable(NUMBER),
+    "duplicates": array(TEXT),
+}
 _KEY = {
     "id": UUID,
     "name": TEXT,
@@ -142,6 +150,7 @@ COMPONENTS: dict[str, Schema] = {
     "Uploaded": obj(path=TEXT, error=nullable(TEXT)),
     "Downloaded": obj(path=TEXT, content=nullable(BASE64), error=nullable(TEXT)),
     "Entry": obj(**_PLACED_ENTRY),
+    "Hit": obj(**_PLACED_ENTRY, **_HIT),
     "EntryWritten": obj(**_WRITTEN_ENTRY),
     "EntryRetired": obj(id=TEXT, path=TEXT, revision=NUMBER),
     "Index": obj(

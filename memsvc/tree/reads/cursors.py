@@ -75,6 +75,19 @@ def after_entry(cursor: str) -> tuple[datetime, UUID]:
     raise _refusal()
 
 
+def cursor_of_rank(revision: int, place: int, search: str) -> str:
+    return _encoded([str(revision), str(place), search])
+
+
+def after_rank(cursor: str) -> tuple[int, int, str]:
+    """The revision that a search is of, how many of its hits were shown, and which search it is."""
+    match _decoded(cursor):
+        case [str(revision), str(place), str(search)] if revision.isdecimal() and place.isdecimal():
+            if len(revision) < 19 and len(place) < 19:
+                return int(revision), int(place), search
+    raise _refusal()
+
+
 def _encoded(values: list[str]) -> str:
     return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
 

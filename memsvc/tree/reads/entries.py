@@ -14,7 +14,7 @@ from memsvc.tree.access import Access
 from memsvc.tree.blocks import entry_of
 from memsvc.tree.entries import entry_etag
 from memsvc.tree.errors import EntryNotFound
-from memsvc.tree.models import Block, BlockQuerySet
+from memsvc.tree.models import Block, BlockQuerySet, Revision
 from memsvc.tree.reads.cursors import after_entry, cursor_of_entry
 from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.results import EntriesPage, EntryRead
@@ -28,16 +28,19 @@ type SearchMode = Literal["words", "phrase"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFilter:
-    """Which entries are wanted; a field that is left out admits all. Tags are compared without case, all must match.
+    """Which entries are wanted; a field that is left out admits all. Tags are compared without case: of `tags` an entry
+    must have all, of `any_tags` one.
 
-    `since` is inclusive and `until` exclusive, both of the instant that an entry is about. `active` is True for
+    `actor` is the id of who wrote the text. `since` is inclusive and `until` exclusive, both of the instant that an entry is about. `active` is True for
     entries that hold, False for superseded ones, None for both.
     """
 
     kind: MemoryKind | None = None
     category: MemoryCategory | None = None
     tags: tuple[str, ...] = ()
+    any_tags: tuple[str, ...] = ()
     source: str | None = None
+    actor: str | None = None
     confidence: Confidence | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -149,6 +152,14 @@ def _filtered(now: Moment, entries: BlockQuerySet, wanted: EntryFilter) -> Block
         entries = entries.filter(category__in=[c for c, kind in CATEGORY_KIND.items() if kind is wanted.kind])
     if wanted.tags:
         entries = entries.filter(tag_keys__contains=tag_keys(_searchable(tag, "tags") for tag in wanted.tags))
+    if wanted.any_tags:
+        entries = entries.filter(tag_keys__overlap=tag_keys(_searchable(tag, "tags") for tag in wanted.any_tags))
+    if wanted.actor is not None:
+        tree = now.access.tree
+        theirs = Revision.objects.filter(
+            tenant_id=tree.tenant_id, tree_id=tree.pk, actor_id=_searchable(wanted.actor, "actor")
+        )
+        entries = entries.filter(added_in__in=theirs.values("number"))
     if wanted.source is not None:
         entries = entries.filter(source=_searchable(wanted.source, "source"))
     if wanted.confidence is not None:

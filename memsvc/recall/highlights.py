@@ -1,0 +1,92 @@
+"""The pieces of a text that answer a query, for people and models to see why it was found."""
+
+import re
+from collections.abc import Iterable
+
+from memsvc.recall.hits import Highlight
+from memsvc.tree.words import spelled, terms
+
+MOST_HIGHLIGHTS = 3
+_AROUND = 80
+_CHUNK = re.compile(r"\S+")
+_WORD = re.compile(r"[^\W_]+")
+# Two words of one stem differ in their ends.
+_SHORTEST_STEM = 4
+# Enough of a long body to show why.
+_LOOKED_AT = 20_000
+
+
+def highlights(body: str, query: str) -> list[Highlight]:
+    """Up to three pieces of `body` around what the query asks for, in the order of the text."""
+    text = body[:_LOOKED_AT]
+    ranges = sorted(set(_matches(text, query)))
+    pieces: list[Highlight] = []
+    at = 0
+    while at < len(ranges) and len(pieces) < MOST_HIGHLIGHTS:
+        start = _word_start(text, max(0, ranges[at][0] - _AROUND))
+        end = _word_end(text, min(len(text), ranges[at][0] + _AROUND))
+        inside = [(a, b) for a, b in ranges[at:] if b <= end]
+        if not inside:
+            end, inside = ranges[at][1], [ranges[at]]
+        pieces.append(Highlight(text[start:end], _joined((a - start, b - start) for a, b in inside)))
+        at += len(inside)
+    return pieces
+
+
+def _matches(text: str, query: str) -> Iterable[tuple[int, int]]:
+    asked = terms(query, asked=True)
+    words = {word for word in asked.words.split() if word not in _TOO_COMMON}
+    for found in _WORD.finditer(text):
+        word = spelled(found.group())
+        if word in words or any(_one_stem(word, other) for other in words):
+            yield found.span()
+    exact = {term[1:] for term in asked.exact if term[0] == "="}
+    if exact:
+        for found in _CHUNK.finditer(text):
+            whole = spelled(found.group())
+            for each in exact:
+                place = whole.find(each)
+                if place >= 0 and len(whole) == len(found.group()):
+                    yield found.start() + place, found.start() + place + len(each)
+    for gram in (term[1:] for term in asked.exact if term[0] == "~"):
+        place = text.find(gram)
+        while place >= 0:
+            yield place, place + len(gram)
+            place = text.find(gram, place + 1)
+
+
+def _one_stem(word: str, other: str) -> bool:
+    shorter, longer = sorted((word, other), key=len)
+    stem = max(_SHORTEST_STEM, len(shorter) - 1)
+    return len(shorter) >= _SHORTEST_STEM and len(longer) - len(shorter) <= 3 and longer[:stem] == shorter[:stem]
+
+
+def _word_start(text: str, at: int) -> int:
+    while at > 0 and not text[at - 1].isspace() and at > 0:
+        at -= 1
+    return at
+
+
+def _word_end(text: str, at: int) -> int:
+    while at < len(text) and not text[at].isspace():
+        at += 1
+    return at
+
+
+def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    joined: list[tuple[int, int]] = []
+    for start, end in ranges:
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return joined
+
+
+# What a question is made of, and what it never is about.
+_TOO_COMMON = frozenset(
+    """
+    a an the and or of in on at to for from by with is are was were be been do does did has have had what which who
+    whom whose when where why how that this these those it its i you he she we they my your his her our their me
+    """.split()
+)

@@ -1,0 +1,194 @@
+"""The order of entries for a query, in one statement: BM25 over their terms, cosine over their vectors, neighbours.
+
+All statistics are of the entries that this caller may see and that pass the filters, so that a ranking tells nothing
+of others. Where the numbers come from is in docs/recall.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models.expressions import RawSQL
+
+from memsvc.tree.models import BlockQuerySet
+from memsvc.tree.reads.moment import Moment
+from memsvc.tree.words import Terms
+
+K1, B = 1.2, 0.75
+# How much of the best similarity counts beside the best BM25, and of a neighbour's score beside the own one.
+SIMILARITY_WEIGHT = 0.6
+NEIGHBOUR_WEIGHT = 0.3
+# From how many of the best their neighbours are looked at, and how many are answered.
+_WITH_NEIGHBOURS = 200
+MAX_RANKED = 400
+
+
+@dataclass(frozen=True, slots=True)
+class QueryVector:
+    """A query as numbers; it is compared with vectors of the same model only."""
+
+    model: str
+    values: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """An entry's place: `score` is what `bm25` and `similarity` come to, each against the best, and the neighbours.
+
+    `bm25` is 0 where no term is found, `similarity` None where there is no vector.
+    """
+
+    block_id: UUID
+    score: float
+    bm25: float
+    similarity: float | None
+    neighbours: float
+
+
+# A text whose lexemes are quoted is a tsquery as it stands: nothing in it is syntax.
+_ASKED = """
+asked AS MATERIALIZED (
+    SELECT lexemes, (
+        SELECT string_agg('''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''') || '''', ' | ')
+        FROM unnest(lexemes) AS lexeme
+    )::tsquery AS any_of
+    FROM (
+        SELECT tsvector_to_array(to_tsvector(%s::regconfig, %s) || array_to_tsvector(%s::text[])) AS lexemes
+    ) AS query
+)
+"""
+
+# IS TRUE makes a hash table of what is wanted; as a join the planner, who knows no sizes here, goes through all of it
+# for every row. MATERIALIZED, here and below: left to itself the planner counts the tree again for every hit.
+_LEXICAL = f"""
+size AS MATERIALIZED (SELECT count(*)::float AS n, greatest(avg(words), 1)::float AS mean FROM wanted),
+hit AS MATERIALIZED (
+    SELECT id, words, (term).lexeme, coalesce(cardinality((term).positions), 1)::float AS tf
+    FROM (SELECT b.id, b.words, unnest(b.tsv) AS term FROM {{candidates}} WHERE b.tsv @@ (SELECT any_of FROM asked)) AS held
+    WHERE (term).lexeme = ANY ((SELECT lexemes FROM asked)::text[])
+),
+rarity AS MATERIALIZED (SELECT lexeme, count(*)::float AS df FROM hit GROUP BY lexeme),
+lexical AS MATERIALIZED (
+    SELECT id, sum(
+        ln(1 + (n - df + 0.5) / (df + 0.5)) * tf * {K1 + 1} / (tf + {K1} * ({1 - B} + {B} * words / mean))
+    ) AS bm25
+    FROM hit JOIN rarity USING (lexeme) CROSS JOIN size GROUP BY id
+)
+"""
+# The index holds the terms of live entries only.
+_LIVE = """
+(SELECT id, words, tsv FROM tree_block
+ WHERE tenant_id = %s AND tree_id = %s AND removed_in IS NULL AND kind = 'entry'
+   AND (id IN (SELECT id FROM wanted)) IS TRUE) AS b
+"""
+_FORMER = "wanted JOIN tree_block b ON b.tenant_id = %s AND b.tree_id = %s AND b.id = wanted.id"
+
+_UNFOUND = "(SELECT array_agg(lexeme) FROM asked, unnest(lexemes) lexeme WHERE lexeme NOT IN (SELECT lexeme FROM rarity))"
+_NOT_LEXICAL = "lexical AS (SELECT NULL::uuid AS id, NULL::float AS bm25 WHERE false)"
+
+_SIMILAR = """
+meant AS MATERIALIZED (
+    SELECT id, max(1 - (v.embedding <=> %s::halfvec)) AS similarity
+    FROM recall_vector v JOIN wanted ON wanted.id = v.block_id
+    WHERE v.tenant_id = %s AND v.tree_id = %s AND v.model = %s
+    GROUP BY id
+)
+"""
+_NOT_SIMILAR = "meant AS (SELECT NULL::uuid AS id, NULL::float AS similarity WHERE false)"
+
+_FUSED = f"""
+best AS MATERIALIZED (
+    SELECT (SELECT max(bm25) FROM lexical) AS bm25, max(similarity) AS similarity, avg(similarity) AS mean FROM meant
+),
+fused AS MATERIALIZED (
+    SELECT id, lexical.bm25, meant.similarity,
+        coalesce(lexical.bm25 / best.bm25, 0) + %s * coalesce(
+            greatest(meant.similarity - best.mean, 0) / nullif(best.similarity - best.mean, 0), 0
+        ) AS score
+    FROM lexical FULL JOIN meant USING (id) CROSS JOIN best
+),
+top AS MATERIALIZED (
+    SELECT b.id, b.file_id, b.position, score
+    FROM (SELECT id, score FROM fused WHERE score > 0 ORDER BY score DESC, id LIMIT {_WITH_NEIGHBOURS}) AS best_of
+    JOIN tree_block b ON b.tenant_id = %s AND b.id = best_of.id
+),
+near AS MATERIALIZED (
+    SELECT beside.id, sum(score) AS score
+    FROM top CROSS JOIN LATERAL (
+        (SELECT id FROM tree_block n
+         WHERE n.tenant_id = %s AND n.file_id = top.file_id AND n.position < top.position AND {{entries}}
+         ORDER BY position DESC LIMIT 1)
+        UNION ALL
+        (SELECT id FROM tree_block n
+         WHERE n.tenant_id = %s AND n.file_id = top.file_id AND n.position > top.position AND {{entries}}
+         ORDER BY position LIMIT 1)
+    ) AS beside
+    WHERE (beside.id IN (SELECT id FROM wanted)) IS TRUE
+    GROUP BY beside.id
+)
+SELECT id, coalesce(fused.score, 0) + {NEIGHBOUR_WEIGHT} * coalesce(near.score, 0) AS total,
+       coalesce(fused.bm25, 0), fused.similarity, {NEIGHBOUR_WEIGHT} * coalesce(near.score, 0), {{unfound}}
+FROM fused FULL JOIN near USING (id)
+WHERE fused.score > 0 OR near.score > 0
+ORDER BY total DESC, id LIMIT {MAX_RANKED}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """The best entries, best first. `unfound` are terms of the query that no entry holds."""
+
+    items: list[Ranked]
+    unfound: list[str]
+
+
+def rank(now: Moment, entries: BlockQuerySet, asked: Terms | None, vector: QueryVector | None) -> Ranking:
+    """The best of `entries`, at most `MAX_RANKED`: by words, by meaning, or by both."""
+    statement, parameters = _statement(now, entries, asked, vector)
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        rows = cursor.fetchall()
+    return Ranking([Ranked(*row[:-1]) for row in rows], (rows[0][-1] or []) if rows else [])
+
+
+def _statement(
+    now: Moment, entries: BlockQuerySet, asked: Terms | None, vector: QueryVector | None
+) -> tuple[str, list[Any]]:
+    tree = now.access.tree
+    owner = [tree.tenant_id, tree.pk]
+    wanted, parameters = _sql(entries)
+    parts = [f"wanted AS MATERIALIZED ({wanted})"]
+    if asked is None:
+        parts.append(_NOT_LEXICAL)
+    else:
+        parts += [_ASKED, _LEXICAL.format(candidates=_LIVE if now.revision is None else _FORMER)]
+        parameters += [tree.language, asked.words, asked.exact, *owner]
+    if vector is None:
+        parts.append(_NOT_SIMILAR)
+    else:
+        parts.append(_SIMILAR)
+        parameters += [_halfvec(vector.values), *owner, vector.model]
+    standing, numbers = _standing(now)
+    parts.append(_FUSED.format(entries=standing, unfound="NULL::text[]" if asked is None else _UNFOUND))
+    parameters += [SIMILARITY_WEIGHT, tree.tenant_id, *([tree.tenant_id, *numbers] * 2)]
+    return "WITH " + ",\n".join(parts), parameters
+
+
+def _sql(entries: BlockQuerySet) -> tuple[str, list[Any]]:
+    counted = entries.order_by().annotate(terms_in_it=RawSQL("tree_block.words", []))
+    found = counted.values_list("pk", "terms_in_it")
+    sql, parameters = found.query.sql_with_params()
+    return f"SELECT found.* FROM ({sql}) AS found (id, words)", list(parameters)
+
+
+def _standing(now: Moment) -> tuple[str, list[int]]:
+    if now.revision is None:
+        return "n.kind = 'entry' AND n.removed_in IS NULL", []
+    standing = "n.kind = 'entry' AND n.added_in <= %s AND (n.removed_in IS NULL OR n.removed_in > %s)"
+    return standing, [now.revision, now.revision]
+
+
+def _halfvec(values: Sequence[float]) -> str:
+    return "[" + ",".join(f"{value:.6g}" for value in values) + "]"

@@ -1,0 +1,267 @@
+"""Search that finds: the entries that answer a query, best first, each with what put it there."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+from django.db.models import F, Q, QuerySet, Sum, Window
+
+from memsvc import format
+from memsvc.format import Confidence, InvalidText
+from memsvc.recall import fuzzy, vectors
+from memsvc.recall.embedding import embedder
+from memsvc.recall.highlights import highlights
+from memsvc.recall.hits import Hit, HitsPage
+from memsvc.recall.ranking import MAX_RANKED, QueryVector, Ranked, rank
+from memsvc.recall.times import Range, asked_range
+from memsvc.tree.access import Access
+from memsvc.tree.files import rendered_lines
+from memsvc.tree.models import Block
+from memsvc.tree.reads.cursors import after_rank, cursor_of_rank
+from memsvc.tree.reads.entries import (
+    EVERY_ACTIVE,
+    MAX_FOUND,
+    MAX_QUERY_BYTES,
+    EntryFilter,
+    matching,
+    read_blocks,
+    search_entries,
+)
+from memsvc.tree.reads.moment import Moment, moment
+from memsvc.tree.results import EntryRead
+from memsvc.tree.words import folded, terms
+
+# What is added to a score, where the best entry's own terms make 1.
+TAG_BOOST = 0.15
+TITLE_BOOST = 0.15
+TIME_BOOST = 0.6
+RECENCY_WEIGHT = 0.3
+HALF_LIFE_DAYS = 14.0
+_CONFIDENCE = {Confidence.LOW: 0.95, Confidence.MEDIUM: 1.0, Confidence.HIGH: 1.02}
+# Two entries of which this share of the words is the same say the same.
+_NEAR_DUPLICATE = 0.9
+
+
+class Mode(StrEnum):
+    """How entries are found.
+
+    HYBRID by words and by meaning, LEXICAL by words, SEMANTIC by meaning, ranked; WORDS are those that hold all
+    words of the query, PHRASE those that hold it as it stands, newest first.
+    """
+
+    HYBRID = "hybrid"
+    LEXICAL = "lexical"
+    SEMANTIC = "semantic"
+    WORDS = "words"
+    PHRASE = "phrase"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What is asked. `recency` lets newer entries of equal worth come first; `zone` is where the asker's days begin."""
+
+    text: str = ""
+    mode: Mode = Mode.HYBRID
+    wanted: EntryFilter = EVERY_ACTIVE
+    recency: bool = False
+    zone: tzinfo = UTC
+
+
+@dataclass(slots=True)
+class _Candidate:
+    """What an entry's score is made of, beside the terms, before anything of it is read whole."""
+
+    block_id: UUID
+    score: float
+    parts: dict[str, float]
+    duplicates: list[str] = field(default_factory=list)
+
+
+def search(
+    access: Access,
+    query: Query,
+    *,
+    cursor: str | None = None,
+    limit: int = 20,
+    revision: int | None = None,
+) -> HitsPage:
+    """A page of the entries that answer a query; up to `limit` (1 to 1,000) of them.
+
+    An empty query browses, newest first. The pages of one search are all of the revision that the first one saw.
+    Raises `RevisionNotFound` and `InvalidText`.
+    """
+    text = format.checked_text(query.text, field="query", max_bytes=MAX_QUERY_BYTES)
+    if not text.strip() or query.mode in (Mode.WORDS, Mode.PHRASE):
+        return _browsed(access, query, text, cursor=cursor, limit=limit, revision=revision)
+    return _ranked(
+        access, query, text, cursor=cursor, limit=max(1, min(limit, MAX_FOUND)), revision=revision
+    )
+
+
+def _browsed(
+    access: Access, query: Query, text: str, *, cursor: str | None, limit: int, revision: int | None
+) -> HitsPage:
+    mode = "phrase" if query.mode is Mode.PHRASE else "words"
+    page = search_entries(
+        access, text, query.wanted, mode=mode, cursor=cursor, limit=limit, revision=revision
+    )
+    hits = [Hit(found, highlights=highlights(found.entry.body, text)) for found in page.items]
+    return HitsPage(hits, page.next)
+
+
+def _ranked(
+    access: Access, query: Query, text: str, *, cursor: str | None, limit: int, revision: int | None
+) -> HitsPage:
+    vector = None if query.mode is Mode.LEXICAL else query_vector(text)
+    start, pinned = _start(cursor, query, text) if cursor else (0, None)
+    with moment(access, revision if pinned is None else pinned) as now:
+        seen = now.newest if now.revision is None else now.revision
+        candidates = _candidates(now, query, text, vector)
+        kept, more = _page(now, candidates, start, limit)
+        hits = _hits(now, kept, text)
+    return HitsPage(
+        hits,
+        cursor_of_rank(seen, start + limit, _fingerprint(query, text)) if more else None,
+        truncated=len(candidates) >= MAX_RANKED,
+    )
+
+
+def query_vector(text: str) -> QueryVector | None:
+    """A query as numbers, by the model of the settings; None where there is none."""
+    values = vectors.embed_query(text)
+    model = embedder() if values is not None else None
+    return QueryVector(model.name, [float(value) for value in values]) if model and values is not None else None
+
+
+def _candidates(now: Moment, query: Query, text: str, vector: QueryVector | None) -> list[_Candidate]:
+    entries = matching(now, query.wanted)
+    asked = None if query.mode is Mode.SEMANTIC and vector else terms(text, asked=True)
+    ranking = rank(now, entries, asked, vector)
+    found = {each.block_id: _candidate(each) for each in ranking.items}
+    if asked is not None:
+        for block_id, likeness in fuzzy.like(entries, asked, ranking, text).items():
+            candidate = found.setdefault(block_id, _Candidate(block_id, 0.0, {}))
+            candidate.score += likeness
+            candidate.parts["spelling"] = likeness
+    _boost(entries, found, query, text, now.at)
+    return sorted(found.values(), key=lambda each: (-each.score, each.block_id))[:MAX_RANKED]
+
+
+def _candidate(ranked: Ranked) -> _Candidate:
+    parts = {"bm25": ranked.bm25, "neighbours": ranked.neighbours}
+    if ranked.similarity is not None:
+        parts["similarity"] = ranked.similarity
+    return _Candidate(ranked.block_id, ranked.score, parts)
+
+
+def _boost(
+    entries: QuerySet[Block], found: Mapping[UUID, _Candidate], query: Query, text: str, now: datetime
+) -> None:
+    """Add what other facts than words and meaning say for an entry."""
+    asked = f" {folded(' '.join(_bare(text)))} "
+    about = asked_range(text, now.astimezone(query.zone))
+    rows = entries.order_by().filter(pk__in=list(found))
+    for pk, created, confidence, tags, summary in rows.values_list(
+        "pk", "created", "confidence", "tag_keys", "summary"
+    ):
+        candidate = found[pk]
+        extra = {
+            "tags": TAG_BOOST * min(2, sum(f" {tag} " in asked for tag in tags if tag)),
+            "title": TITLE_BOOST * _is_title(summary, asked),
+            "time": TIME_BOOST * bool(about and created and about.holds(created)),
+            "recency": RECENCY_WEIGHT * _recency(created, now) if query.recency and created else 0.0,
+        }
+        candidate.parts |= {name: value for name, value in extra.items() if value}
+        trust = _CONFIDENCE.get(Confidence(confidence), 1.0) if confidence else 1.0
+        candidate.parts["confidence"] = trust
+        candidate.score = (candidate.score + sum(extra.values())) * trust
+
+
+def _bare(text: str) -> Iterable[str]:
+    """Words of a query without what stands around them."""
+    for word in text.split():
+        yield word.strip("?!.,;:\"'“”‘’()").removesuffix("'s").removesuffix("’s")
+
+
+def _is_title(summary: str, asked: str) -> bool:
+    title = folded(summary).strip(" .…")
+    return len(title) >= 4 and (f" {title} " in asked or asked.strip() == title)
+
+
+def _recency(created: datetime, now: datetime) -> float:
+    age = max(0.0, (now - created).total_seconds() / 86400)
+    return float(0.5 ** (age / HALF_LIFE_DAYS))
+
+
+def _page(
+    now: Moment, candidates: Sequence[_Candidate], start: int, limit: int
+) -> tuple[list[tuple[_Candidate, Block]], bool]:
+    """The candidates from `start` on, those that only repeat a better one left out."""
+    kept: list[tuple[_Candidate, Block]] = []
+    words: list[frozenset[str]] = []
+    for chunk in (candidates[at : at + 2 * limit] for at in range(0, len(candidates), 2 * limit)):
+        blocks = Block.objects.of(now.access.tree).select_related("file").in_bulk([each.block_id for each in chunk])
+        for candidate in chunk:
+            block = blocks[candidate.block_id]
+            own = frozenset(block.search_text.split("\n" + block.entry_id)[0].split())
+            twin = next((at for at, other in enumerate(words) if _alike(own, other)), None)
+            if twin is not None:
+                kept[twin][0].duplicates.append(block.entry_id)
+                continue
+            if len(kept) == start + limit:
+                return kept[start:], True
+            kept.append((candidate, block))
+            words.append(own)
+    return kept[start:], False
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    smaller, larger = sorted((len(one), len(other)))
+    if smaller < _NEAR_DUPLICATE * larger or not smaller:
+        return False
+    return len(one & other) >= _NEAR_DUPLICATE * len(one | other)
+
+
+def _hits(now: Moment, kept: Sequence[tuple[_Candidate, Block]], text: str) -> list[Hit]:
+    blocks = [block for _, block in kept]
+    lines = _lines(now, blocks)
+    return [
+        Hit(
+            found,
+            score=candidate.score,
+            parts=candidate.parts,
+            highlights=highlights(found.entry.body, text),
+            line=lines.get(block.pk),
+            duplicates=candidate.duplicates,
+        )
+        for (candidate, block), found in zip(kept, read_blocks(now, blocks), strict=True)
+    ]
+
+
+def _lines(now: Moment, blocks: Sequence[Block]) -> dict[Any, int]:
+    """The lines, counted from 1, at which blocks begin in their files."""
+    files = {block.file_id for block in blocks}
+    standing = now.blocks().filter(file_id__in=files).order_by()
+    above = Window(Sum(rendered_lines(now.revision)), partition_by=F("file"), order_by=F("position").asc())
+    counted = standing.annotate(through=above, own=rendered_lines(now.revision))
+    wanted = {block.pk for block in blocks}
+    rows = counted.values_list("pk", "through", "own")
+    return {pk: through - own + 1 for pk, through, own in rows if pk in wanted}
+
+
+def _start(cursor: str, query: Query, text: str) -> tuple[int, int]:
+    revision, start, fingerprint = after_rank(cursor)
+    if fingerprint != _fingerprint(query, text):
+        raise InvalidText("cursor: this is not a `next` of the same search; start again without one")
+    return start, revision
+
+
+def _fingerprint(query: Query, text: str) -> str:
+    return hashlib.sha256(repr((text, query)).encode()).hexdigest()[:16]
+
+
+__all__ = ["EntryRead", "Mode", "Query", "Range", "search"]
