@@ -57,8 +57,9 @@ def _matches(text: str, query: str) -> Iterable[tuple[int, int]]:
 
 def _one_stem(word: str, other: str) -> bool:
     shorter, longer = sorted((word, other), key=len)
-    stem = max(_SHORTEST_STEM, len(shorter) - 1)
-    return len(shorter) >= _SHORTEST_STEM and len(longer) - len(shorter) <= 3 and longer[:stem] == shorter[:stem]
+    if len(longer) - len(shorter) > 3 or len(shorter) < _SHORTEST_STEM - 1:
+        return False
+    return longer.startswith(shorter if len(shorter) < _SHORTEST_STEM + 1 else shorter[:-1])
 
 
 def _word_start(text: str, at: int) -> int:

@@ -144,9 +144,11 @@ class Ranking:
     unfound: list[str]
 
 
-def rank(now: Moment, entries: BlockQuerySet, asked: Terms | None, vector: QueryVector | None) -> Ranking:
-    """The best of `entries`, at most `MAX_RANKED`: by words, by meaning, or by both."""
-    statement, parameters = _statement(now, entries, asked, vector)
+def rank(
+    now: Moment, entries: BlockQuerySet, language: str, asked: Terms | None, vector: QueryVector | None
+) -> Ranking:
+    """The best of `entries`, at most `MAX_RANKED`: by words of a language, by meaning, or by both."""
+    statement, parameters = _statement(now, entries, language, asked, vector)
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         rows = cursor.fetchall()
@@ -154,7 +156,7 @@ def rank(now: Moment, entries: BlockQuerySet, asked: Terms | None, vector: Query
 
 
 def _statement(
-    now: Moment, entries: BlockQuerySet, asked: Terms | None, vector: QueryVector | None
+    now: Moment, entries: BlockQuerySet, language: str, asked: Terms | None, vector: QueryVector | None
 ) -> tuple[str, list[Any]]:
     tree = now.access.tree
     owner = [tree.tenant_id, tree.pk]
@@ -164,7 +166,7 @@ def _statement(
         parts.append(_NOT_LEXICAL)
     else:
         parts += [_ASKED, _LEXICAL.format(candidates=_LIVE if now.revision is None else _FORMER)]
-        parameters += [tree.language, asked.words, asked.exact, *owner]
+        parameters += [language, asked.words, asked.exact, *owner]
     if vector is None:
         parts.append(_NOT_SIMILAR)
     else:

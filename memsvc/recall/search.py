@@ -1,8 +1,9 @@
 """Search that finds: the entries that answer a query, best first, each with what put it there."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from typing import Any
@@ -20,7 +21,7 @@ from memsvc.recall.ranking import MAX_RANKED, QueryVector, Ranked, rank
 from memsvc.recall.times import Range, asked_range
 from memsvc.tree.access import Access
 from memsvc.tree.files import rendered_lines
-from memsvc.tree.models import Block
+from memsvc.tree.models import Block, Tree
 from memsvc.tree.reads.cursors import after_rank, cursor_of_rank
 from memsvc.tree.reads.entries import (
     EVERY_ACTIVE,
@@ -44,6 +45,7 @@ HALF_LIFE_DAYS = 14.0
 _CONFIDENCE = {Confidence.LOW: 0.95, Confidence.MEDIUM: 1.0, Confidence.HIGH: 1.02}
 # Two entries of which this share of the words is the same say the same.
 _NEAR_DUPLICATE = 0.9
+_WORD = re.compile(r"\w+")
 
 
 class Mode(StrEnum):
@@ -117,17 +119,22 @@ def _ranked(
     access: Access, query: Query, text: str, *, cursor: str | None, limit: int, revision: int | None
 ) -> HitsPage:
     vector = None if query.mode is Mode.LEXICAL else query_vector(text)
-    start, pinned = _start(cursor, query, text) if cursor else (0, None)
-    with moment(access, revision if pinned is None else pinned) as now:
-        seen = now.newest if now.revision is None else now.revision
-        candidates = _candidates(now, query, text, vector)
+    start, pinned = _start(cursor, query, text) if cursor else (0, revision)
+    with moment(access, pinned) as now:
+        tree = _as_it_is(access.tree)
+        if now.revision == tree.revision:
+            now = replace(now, revision=None)
+        candidates = _candidates(now, tree.language, query, text, vector)
         kept, more = _page(now, candidates, start, limit)
         hits = _hits(now, kept, text)
-    return HitsPage(
-        hits,
-        cursor_of_rank(seen, start + limit, _fingerprint(query, text)) if more else None,
-        truncated=len(candidates) >= MAX_RANKED,
-    )
+    seen = tree.revision if pinned is None else pinned
+    following = cursor_of_rank(seen, start + limit, _fingerprint(query, text)) if more else None
+    return HitsPage(hits, following, truncated=len(candidates) >= MAX_RANKED)
+
+
+def _as_it_is(tree: Tree) -> Tree:
+    """The tree's row of this moment: callers may have held theirs for long."""
+    return Tree.objects.get(tenant_id=tree.tenant_id, pk=tree.pk)
 
 
 def query_vector(text: str) -> QueryVector | None:
@@ -137,10 +144,12 @@ def query_vector(text: str) -> QueryVector | None:
     return QueryVector(model.name, [float(value) for value in values]) if model and values is not None else None
 
 
-def _candidates(now: Moment, query: Query, text: str, vector: QueryVector | None) -> list[_Candidate]:
+def _candidates(
+    now: Moment, language: str, query: Query, text: str, vector: QueryVector | None
+) -> list[_Candidate]:
     entries = matching(now, query.wanted)
     asked = None if query.mode is Mode.SEMANTIC and vector else terms(text, asked=True)
-    ranking = rank(now, entries, asked, vector)
+    ranking = rank(now, entries, language, asked, vector)
     found = {each.block_id: _candidate(each) for each in ranking.items}
     if asked is not None:
         for block_id, likeness in fuzzy.like(entries, asked, ranking, text).items():
@@ -207,7 +216,7 @@ def _page(
         blocks = Block.objects.of(now.access.tree).select_related("file").in_bulk([each.block_id for each in chunk])
         for candidate in chunk:
             block = blocks[candidate.block_id]
-            own = frozenset(block.search_text.split("\n" + block.entry_id)[0].split())
+            own = frozenset(_WORD.findall(block.search_text.split("\n" + block.entry_id)[0]))
             twin = next((at for at, other in enumerate(words) if _alike(own, other)), None)
             if twin is not None:
                 kept[twin][0].duplicates.append(block.entry_id)
