@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
@@ -23,6 +25,10 @@ KNOWN_VARIABLES = frozenset(
         "CSRF_TRUSTED_ORIGINS",
         "DATA_DIR",
         "DEBUG",
+        "EMBEDDER",
+        "EMBEDDING_KEY",
+        "EMBEDDING_MODEL",
+        "EMBEDDING_URL",
         "ENV",
         "HSTS_SECONDS",
         "IDLE_IN_TRANSACTION_TIMEOUT",
@@ -130,6 +136,48 @@ def check_max_connections(databases: Sequence[str] | None = None, **kwargs: Any)
         f"in reserve, exceed the server's max_connections = {limit}."
     )
     return [Error(message, hint="Lower MEMSVC_WORKERS or MEMSVC_POOL_SIZE.", id="memsvc.E010")]
+
+
+@register()
+def check_embedder(**kwargs: Any) -> list[CheckMessage]:
+    name = settings.EMBEDDER
+    given = {
+        "MEMSVC_EMBEDDING_URL": settings.EMBEDDING_URL,
+        "MEMSVC_EMBEDDING_MODEL": settings.EMBEDDING_MODEL,
+        "MEMSVC_EMBEDDING_KEY": settings.EMBEDDING_KEY,
+    }
+    if name == "openai":
+        return _endpoint_problems(given)
+    problems: list[CheckMessage] = [
+        Warning(f"{variable} is set, but only MEMSVC_EMBEDDER=openai reads it.", id="memsvc.W003")
+        for variable, value in given.items()
+        if value
+    ]
+    if name not in ("minilm", "none") and not _has_module(name):
+        hint = "One of minilm, none, openai, or the dotted path of a LangChain Embeddings."
+        problems.append(Error(f"MEMSVC_EMBEDDER: there is no {name}.", hint=hint, id="memsvc.E011"))
+    return problems
+
+
+def _endpoint_problems(given: dict[str, str]) -> list[CheckMessage]:
+    # A local endpoint may want no key.
+    missing = [name for name in ("MEMSVC_EMBEDDING_URL", "MEMSVC_EMBEDDING_MODEL") if not given[name]]
+    problems: list[CheckMessage] = [
+        Error(f"MEMSVC_EMBEDDER=openai needs {name}.", id="memsvc.E012") for name in missing
+    ]
+    url = urlsplit(given["MEMSVC_EMBEDDING_URL"])
+    if given["MEMSVC_EMBEDDING_URL"] and not (url.scheme in ("http", "https") and url.hostname):
+        hint = "For example https://api.openai.com/v1"
+        problems.append(Error("MEMSVC_EMBEDDING_URL is no http(s) URL.", hint=hint, id="memsvc.E013"))
+    return problems
+
+
+def _has_module(path: str) -> bool:
+    """Whether the module of a dotted path is there. It is not loaded, which may take seconds."""
+    try:
+        return find_spec(path.rpartition(".")[0]) is not None
+    except (ImportError, ValueError):
+        return False
 
 
 @register()

@@ -52,6 +52,7 @@ INSTALLED_APPS = [
     "memsvc",
     "tenants",
     "memsvc.tree",
+    "memsvc.recall",
     "memsvc.curation",
     "memsvc.transfer",
 ]
@@ -116,6 +117,12 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
 MAX_BODY_BYTES = read(env.int, "MEMSVC_MAX_BODY_BYTES", 10 * 1024 * 1024)
 MAX_IMPORT_BYTES = read(env.int, "MEMSVC_MAX_IMPORT_BYTES", 50 * 1024 * 1024)
 
+# ── Embeddings ───────────────────────────────────────────────────────────────────────────────────
+EMBEDDER = read(env.str, "MEMSVC_EMBEDDER", "minilm")
+EMBEDDING_URL = read(env.str, "MEMSVC_EMBEDDING_URL", "")
+EMBEDDING_KEY = read(env.str, "MEMSVC_EMBEDDING_KEY", "")
+EMBEDDING_MODEL = read(env.str, "MEMSVC_EMBEDDING_MODEL", "")
+
 # ── Serving ──────────────────────────────────────────────────────────────────────────────────────
 WORKERS = read(env.int, "MEMSVC_WORKERS", 2)
 THREADS = read(env.int, "MEMSVC_THREADS", 8)
@@ -161,7 +168,7 @@ def database(url: str) -> dict[str, Any]:
 DATABASE_URL = read(env.str, "DATABASE_URL", "")
 DATABASES = {"default": database(DATABASE_URL or (embedded.cluster().url() if LOCAL else ""))}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-MIGRATION_MODULES = {app: f"migrations.{app}" for app in ("tenants", "tree", "curation")}
+MIGRATION_MODULES = {app: f"migrations.{app}" for app in ("tenants", "tree", "recall", "curation")}
 
 # ── Language and time ────────────────────────────────────────────────────────────────────────────
 LANGUAGE_CODE = "en"

@@ -39,6 +39,7 @@ def test_a_right_configuration_has_no_problems(production: Settings) -> None:
         checks.check_allowed_hosts(),
         checks.check_mode(),
         checks.check_pool(),
+        checks.check_embedder(),
         checks.check_static_files(),
         checks.check_unknown_variables(),
     ]
@@ -116,6 +117,35 @@ def test_the_server_is_not_asked_unless_check_is_told_to(production: Settings) -
     assert checks.check_max_connections(databases=None) == []
 
 
+@pytest.mark.parametrize("name", ["minlm", "", "tests.nowhere.made", "nowhere.at.all"])
+def test_e011_the_embedder_is_one_of_ours_or_there(production: Settings, name: str) -> None:
+    production.EMBEDDER = name
+
+    assert ids(checks.check_embedder()) == ["memsvc.E011"]
+
+
+@pytest.mark.parametrize("name", ["minilm", "none", "tests.recall.langchain.made"])
+def test_an_embedder_that_is_there(production: Settings, name: str) -> None:
+    production.EMBEDDER = name
+
+    assert checks.check_embedder() == []
+
+
+def test_e012_an_endpoint_needs_a_url_and_a_model(production: Settings) -> None:
+    production.EMBEDDER = "openai"
+    assert ids(checks.check_embedder()) == ["memsvc.E012", "memsvc.E012"]
+
+    production.EMBEDDING_URL, production.EMBEDDING_MODEL = "https://models.example.com/v1", "small"
+    assert checks.check_embedder() == []
+
+
+@pytest.mark.parametrize("url", ["models.example.com/v1", "ftp://models.example.com", "https://"])
+def test_e013_an_endpoint_has_an_http_url(production: Settings, url: str) -> None:
+    production.EMBEDDER, production.EMBEDDING_URL, production.EMBEDDING_MODEL = "openai", url, "small"
+
+    assert ids(checks.check_embedder()) == ["memsvc.E013"]
+
+
 def test_w001_a_variable_that_nothing_reads_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMSVC_ALOWED_HOSTS", "memory.example.com")
 
@@ -128,6 +158,12 @@ def test_w002_static_files_are_collected(production: Settings, tmp_path: Path) -
     production.STATIC_ROOT = str(tmp_path / "elsewhere")
 
     assert ids(checks.check_static_files()) == ["memsvc.W002"]
+
+
+def test_w003_an_endpoint_that_nobody_asks(production: Settings) -> None:
+    production.EMBEDDING_URL = "https://models.example.com/v1"
+
+    assert ids(checks.check_embedder()) == ["memsvc.W003"]
 
 
 def test_the_checks_are_registered_and_stop_commands(production: Settings) -> None:

@@ -89,6 +89,14 @@ def holding(tree: Tree) -> Iterator[Tree]:
         yield locked
 
 
+@contextmanager
+def deriving(tree: Tree) -> Iterator[None]:
+    """A transaction for what is made out of a tree and is no part of it. It takes no lock: writers go on."""
+    with _transaction():
+        statements.enter(tree.tenant_id)
+        yield
+
+
 def _record(change: Change, action: str, message: str) -> None:
     revision = Revision(
         tenant_id=change.tree.tenant_id,
@@ -134,4 +142,4 @@ def _translated(error: DatabaseError | InterfaceError) -> TreeError | None:
     return Unavailable() if passes and isinstance(error, (OperationalError, InterfaceError)) else None
 
 
-__all__ = ["Change", "TreeError", "changing", "holding", "reading"]
+__all__ = ["Change", "TreeError", "changing", "deriving", "holding", "reading"]

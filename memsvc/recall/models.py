@@ -1,0 +1,68 @@
+"""Vectors of entries, beside the blocks that hold them. They are made by jobs, and can be made again at any time."""
+
+from django.db import models
+from pgvector.django import HalfVectorField
+
+from memsvc.tree.models import Block, Tree
+from tenants.ids import uuid7
+from tenants.models import Tenant
+
+
+class DerivedRow(models.Model):
+    """Whose a row is. Its references are composite keys in the first migration, as those of the tree's own rows."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
+    )
+    tree = models.ForeignKey(
+        Tree, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
+    )
+
+    class Meta:
+        abstract = True
+
+
+class Vector(DerivedRow):
+    """A part of an entry as a model sees it, at half precision. Short entries have one part, number 0."""
+
+    block = models.ForeignKey(
+        Block, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
+    )
+    part = models.SmallIntegerField()
+    model = models.TextField()
+    # Models differ in how many numbers a vector has.
+    embedding = HalfVectorField()
+    # The block's, by which vectors go when nothing but time has passed.
+    expires_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "tree", "block", "model", "part"], name="vector_part_unique"
+            )
+        ]
+        indexes = [
+            models.Index(fields=["tenant", "tree", "model"], name="vector_of_model"),
+            models.Index(
+                fields=["expires_at"], condition=models.Q(expires_at__isnull=False), name="vector_expiry"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"part {self.part} of {self.block_id} by {self.model}"
+
+
+class EmbeddedTree(DerivedRow):
+    """How far a model has got: all entries of the tree that stand as of `revision` have their vectors."""
+
+    model = models.TextField()
+    revision = models.BigIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "tree", "model"], name="embedded_tree_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tree_id} through {self.revision} by {self.model}"

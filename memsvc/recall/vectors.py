@@ -1,0 +1,272 @@
+"""The vectors of a tree's entries: made by jobs, after the writes that call for them.
+
+A mark per tree and model says through which revision the entries have their vectors. Revisions are committed in
+their order, so whatever a tree lacks was added after its mark.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import batched
+from uuid import UUID
+
+from django.db import connection
+
+from memsvc.format.entries import trimmed_body
+from memsvc.recall.embedding import Embedder, EmbeddingError, Vector, Vectors, embedder
+from memsvc.recall.parts import parts
+from memsvc.tree.models import Tree
+from memsvc.tree.scope import deriving
+from tenants.ids import uuid7
+from tenants.rows import columns, execute, instance, one
+
+logger = logging.getLogger(__name__)
+
+# How many entries one call makes vectors for, so that one large tree doesn't hold up the others.
+ENTRIES_AT_ONCE = 1000
+# Entries whose texts are in memory together, and parts that are stored together.
+_TEXTS_AT_ONCE = 64
+_PARTS_AT_ONCE = 128
+_QUERIES_KEPT = 512
+# What stands for an entry without a text, because every entry has a vector and some models refuse an empty text.
+_BLANK = "(blank)"
+
+
+def embed_query(text: str) -> Vector | None:
+    """The vector of a query by the model of the settings. None where there is no model, or it can't answer now."""
+    asked = parts(text)[:1]
+    try:
+        model = embedder()
+        return _vector_of_query(model.name, asked[0]) if model and asked else None
+    except EmbeddingError as error:
+        # Search goes on with words alone.
+        logger.warning("no vector for a query: %s", error)
+        return None
+
+
+@lru_cache(maxsize=_QUERIES_KEPT)
+def _vector_of_query(name: str, text: str) -> Vector:
+    model = embedder()
+    assert model is not None, name
+    vector = model.embed_query(text)
+    vector.setflags(write=False)
+    return vector
+
+
+def stale_trees(limit: int) -> list[Tree]:
+    """Trees of all tenants that have revisions which the model of the settings has not seen, in no order."""
+    model = embedder()
+    if model is None:
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(_STALE_TREES, [model.name, limit])
+        return [tree for row in cursor.fetchall() if (tree := instance(Tree, row))]
+
+
+# In random order, so that no tree waits behind others whose jobs fail.
+_STALE_TREES = f"""
+SELECT {columns(Tree, "t")}
+FROM tree_tree t
+LEFT JOIN recall_embeddedtree m ON m.tenant_id = t.tenant_id AND m.tree_id = t.id AND m.model = %s
+WHERE t.revision > coalesce(m.revision, 0)
+ORDER BY random() LIMIT %s
+"""
+
+
+def embed_tree(tree: Tree, limit: int = ENTRIES_AT_ONCE) -> int:
+    """Make the vectors that a tree's entries lack, newest first and for at most `limit` of them. Returns for how many.
+
+    Once none is lacking, the vectors of closed entries and those of other models go, and the tree is no longer
+    stale. No transaction is open while the model works. Raises `EmbeddingError`; what was stored by then stays.
+    """
+    model = embedder()
+    if model is None:
+        return 0
+    begun = _begin(tree, model)
+    if begun is None:
+        return 0
+    done = 0
+    for some in batched(_lacking(tree, model, begun, limit), _TEXTS_AT_ONCE, strict=False):
+        done += _embed(tree, model, some)
+    _settle(tree, model, begun)
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """How far the model has got, and the revision that the tree has."""
+
+    mark: int
+    revision: int
+
+
+def _begin(tree: Tree, model: Embedder) -> _Begun | None:
+    """Read the mark, or make it; None when the tree is gone."""
+    key = [tree.tenant_id, tree.pk]
+    with deriving(tree):
+        execute(_MAKE_MARK, [uuid7(), model.name, *key])
+        row = one(_BEGUN, [model.name, *key])
+    return _Begun(*row) if row else None
+
+
+_MAKE_MARK = """
+INSERT INTO recall_embeddedtree (id, tenant_id, tree_id, model, revision)
+SELECT %s, tenant_id, id, %s, 0 FROM tree_tree WHERE tenant_id = %s AND id = %s FOR KEY SHARE
+ON CONFLICT (tenant_id, tree_id, model) DO NOTHING
+"""
+_BEGUN = """
+SELECT m.revision, t.revision
+FROM tree_tree t JOIN recall_embeddedtree m ON m.tenant_id = t.tenant_id AND m.tree_id = t.id AND m.model = %s
+WHERE t.tenant_id = %s AND t.id = %s
+"""
+
+
+def _lacking(tree: Tree, model: Embedder, begun: _Begun, limit: int) -> list[UUID]:
+    with deriving(tree), connection.cursor() as cursor:
+        cursor.execute(_LACKING, [tree.tenant_id, tree.pk, begun.mark, begun.revision, model.name, limit])
+        return [block for (block,) in cursor.fetchall()]
+
+
+_STANDS = "b.kind = 'entry' AND b.removed_in IS NULL AND (b.expires_at IS NULL OR b.expires_at > now())"
+_WITHOUT_VECTOR = f"""
+FROM tree_block b
+WHERE b.tenant_id = %s AND b.tree_id = %s AND b.added_in > %s AND b.added_in <= %s AND {_STANDS}
+  AND NOT EXISTS (
+      SELECT FROM recall_vector v
+      WHERE v.tenant_id = b.tenant_id AND v.tree_id = b.tree_id AND v.block_id = b.id AND v.model = %s
+  )
+"""
+_LACKING = f"SELECT b.id {_WITHOUT_VECTOR} ORDER BY b.added_in DESC LIMIT %s"
+
+
+def _embed(tree: Tree, model: Embedder, blocks: Sequence[UUID]) -> int:
+    with deriving(tree), connection.cursor() as cursor:
+        cursor.execute(_TEXTS, [tree.tenant_id, tree.pk, list(blocks)])
+        texts = cursor.fetchall()
+    done = 0
+    for some in _together([(block, parts(_text(*text)) or [_BLANK]) for block, *text in texts]):
+        vectors = model.embed([part for _, cut in some for part in cut])
+        done += _store(tree, model, some, vectors)
+    return done
+
+
+_TEXTS = f"""
+SELECT b.id, b.summary, b.text FROM tree_block b
+WHERE b.tenant_id = %s AND b.tree_id = %s AND b.id = ANY(%s) AND {_STANDS}
+"""
+
+
+def _text(summary: str, text: str) -> str:
+    """What a model sees of an entry."""
+    body = trimmed_body(text)
+    return body if body.startswith(summary.rstrip("….")) else f"{summary}\n\n{body}"
+
+
+type _Cut = tuple[UUID, list[str]]
+
+
+def _together(entries: Sequence[_Cut]) -> Iterator[list[_Cut]]:
+    """Entries that are embedded and stored at once: an entry's vectors are all there, or none is."""
+    group: list[_Cut] = []
+    for entry in entries:
+        if group and sum(len(cut) for _, cut in [*group, entry]) > _PARTS_AT_ONCE:
+            yield group
+            group = []
+        group.append(entry)
+    if group:
+        yield group
+
+
+def _store(tree: Tree, model: Embedder, entries: Sequence[_Cut], vectors: Vectors) -> int:
+    """Store the vectors of those entries that still stand. Returns how many these are."""
+    places = [(block, part) for block, cut in entries for part in range(len(cut))]
+    new = [[uuid7() for _ in places], [block for block, _ in places], [part for _, part in places]]
+    with deriving(tree):
+        if _lock_mark(tree, model) is None:
+            return 0
+        row = one(
+            _STORE, [*new, [_literal(vector) for vector in vectors], tree.tenant_id, tree.pk, model.name]
+        )
+    return row[0] if row else 0
+
+
+# Whoever stores or settles holds the mark: else vectors of an entry that is closed meanwhile could be stored after
+# another worker has deleted those of closed entries. Writers of the tree don't come here.
+_LOCK_MARK = """
+SELECT m.revision
+FROM tree_tree t JOIN recall_embeddedtree m ON m.tenant_id = t.tenant_id AND m.tree_id = t.id
+WHERE m.tenant_id = %s AND m.tree_id = %s AND m.model = %s
+FOR KEY SHARE OF t FOR UPDATE OF m
+"""
+
+# SKIP LOCKED leaves out rows that are being deleted for good: waiting for them could end in a deadlock, because their
+# tree waits for this transaction. Closing an entry doesn't lock it so.
+_STORE = f"""
+WITH new AS (
+    SELECT * FROM unnest(%s::uuid[], %s::uuid[], %s::smallint[], %s::text[]) AS new (id, block_id, part, embedding)
+), standing AS (
+    SELECT b.tenant_id, b.tree_id, b.id, b.expires_at FROM tree_block b
+    WHERE b.tenant_id = %s AND b.tree_id = %s AND b.id IN (SELECT block_id FROM new) AND {_STANDS}
+    FOR KEY SHARE SKIP LOCKED
+), stored AS (
+    INSERT INTO recall_vector (id, tenant_id, tree_id, block_id, part, model, embedding, expires_at)
+    SELECT new.id, b.tenant_id, b.tree_id, b.id, new.part, %s, new.embedding::halfvec, b.expires_at
+    FROM new JOIN standing b ON b.id = new.block_id
+    ON CONFLICT (tenant_id, tree_id, block_id, model, part) DO NOTHING
+    RETURNING block_id
+)
+SELECT count(DISTINCT block_id) FROM stored
+"""
+
+
+def _lock_mark(tree: Tree, model: Embedder) -> int | None:
+    """None when the tree is gone, or a worker with another model has finished it."""
+    row = one(_LOCK_MARK, [tree.tenant_id, tree.pk, model.name])
+    return row[0] if row else None
+
+
+def _literal(vector: Vector) -> str:
+    # Five digits tell any two numbers of half precision apart.
+    return "[" + ",".join([f"{number:.5g}" for number in vector.tolist()]) + "]"
+
+
+def _settle(tree: Tree, model: Embedder, begun: _Begun) -> None:
+    """Move the mark on, unless vectors are lacking still, and delete what is no longer wanted."""
+    key = [tree.tenant_id, tree.pk]
+    with deriving(tree):
+        mark = _lock_mark(tree, model)
+        # Another worker may have been here, and may know of later revisions.
+        if mark is None or mark > begun.mark or one(_LACKS, [*key, mark, begun.revision, model.name]):
+            return
+        execute(_DELETE_CLOSED, [*key, mark, *key, model.name])
+        execute(_DELETE_OTHERS, [*key, model.name])
+        execute(_MOVE_MARK, [begun.revision, *key, model.name])
+
+
+_LACKS = f"SELECT 1 {_WITHOUT_VECTOR} LIMIT 1"
+_DELETE_CLOSED = """
+DELETE FROM recall_vector v USING tree_block b
+WHERE b.tenant_id = %s AND b.tree_id = %s AND b.removed_in > %s
+  AND v.tenant_id = %s AND v.tree_id = %s AND v.block_id = b.id AND v.model = %s
+"""
+# Before a model's first vector comes its mark, so that all its vectors are found by it.
+_DELETE_OTHERS = """
+WITH other AS (
+    DELETE FROM recall_embeddedtree WHERE tenant_id = %s AND tree_id = %s AND model <> %s
+    RETURNING tenant_id, tree_id, model
+)
+DELETE FROM recall_vector v USING other o
+WHERE v.tenant_id = o.tenant_id AND v.tree_id = o.tree_id AND v.model = o.model
+"""
+_MOVE_MARK = """
+UPDATE recall_embeddedtree SET revision = %s WHERE tenant_id = %s AND tree_id = %s AND model = %s
+"""
+
+
+def forget_expired() -> int:
+    """Delete the vectors, of all tenants, whose entries have expired. Returns how many these were."""
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM recall_vector WHERE expires_at <= now()")
+        deleted: int = cursor.rowcount
+    return deleted
