@@ -1,3 +1,4 @@
+from datetime import UTC
 from typing import Any
 
 from rest_framework.request import Request
@@ -24,7 +25,7 @@ class SearchView(TreeView):
             mode=data["mode"],
             wanted=filter_of(data),
             recency=data["recency"],
-            zone=data["timezone"],
+            zone=data["timezone"] or UTC,
         )
         page = search(
             self.access,

@@ -4,7 +4,6 @@ A name that is not known is refused, so that a typo is an error and not silence.
 """
 
 from collections.abc import Mapping
-from datetime import UTC
 from enum import StrEnum
 from typing import Any
 
@@ -249,7 +248,7 @@ class SearchInput(AsOf):
     path_prefix = FolderField(default=None)
     include_superseded = FlagField(default=False)
     recency = FlagField(default=False)
-    timezone = ZoneField(default=UTC)
+    timezone = ZoneField(default=None)
     limit = LimitField(default=20, maximum=MAX_PAGE)
     cursor = TextField(default=None)
 

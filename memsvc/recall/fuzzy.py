@@ -1,13 +1,12 @@
 """Words that no entry holds as they are written: misspelt, cut short, or inside a longer word."""
 
-from collections import defaultdict
 from collections.abc import Iterable
 from uuid import UUID
 
 from django.contrib.postgres.search import TrigramWordSimilarity
 from django.db import connection
 
-from memsvc.recall.ranking import Ranking
+from memsvc.recall.ranking import Facts, Ranking
 from memsvc.tree.models import BlockQuerySet
 from memsvc.tree.words import Terms, folded
 
@@ -16,11 +15,14 @@ _SHORTEST = 4
 _MOST_WORDS = 6
 _LIKENESS = 0.5
 _BEST_OF_EACH = 50
+_FACTS = ("created", "confidence", "tag_keys", "summary")
 # What the whole of a query's words, found in another spelling, comes to beside 1 for the best found as written.
 WEIGHT = 0.7
 
 
-def like(entries: BlockQuerySet, asked: Terms, ranking: Ranking, text: str) -> dict[UUID, float]:
+def like(
+    entries: BlockQuerySet, asked: Terms, ranking: Ranking, text: str
+) -> dict[UUID, tuple[float, Facts]]:
     """What entries hold of the words that none holds as written, between 0 and `WEIGHT`.
 
     Where a query has no terms at all, as one of stop words or signs only, entries that hold it as it stands.
@@ -28,25 +30,31 @@ def like(entries: BlockQuerySet, asked: Terms, ranking: Ranking, text: str) -> d
     words = list(dict.fromkeys(asked.words.split()))
     found_some = any(each.bm25 for each in ranking.items)
     unfound = {term for term in ranking.unfound if term[0] not in "=~!"}
-    missing = [word for word in words if len(word) >= _SHORTEST and (not found_some or _is_among(word, unfound))]
-    likeness: dict[UUID, float] = defaultdict(float)
+    missing = [
+        word for word in words if len(word) >= _SHORTEST and (not found_some or _is_among(word, unfound))
+    ]
+    found: dict[UUID, tuple[float, Facts]] = {}
     for word in missing[:_MOST_WORDS]:
-        for block_id, alike in _like(entries, word):
-            likeness[block_id] += WEIGHT * float(alike) / len(words)
-    if not likeness and not found_some:
+        for block_id, alike, facts in _like(entries, word):
+            before = found[block_id][0] if block_id in found else 0.0
+            found[block_id] = (before + WEIGHT * alike / len(words), facts)
+    if not found and not found_some:
         as_it_stands = entries.order_by("-created", "-pk").filter(search_text__contains=folded(text))
-        return dict.fromkeys(as_it_stands.values_list("pk", flat=True)[:_BEST_OF_EACH], WEIGHT)
-    return dict(likeness)
+        for block_id, *facts in as_it_stands.values_list("pk", *_FACTS)[:_BEST_OF_EACH]:
+            found[block_id] = (WEIGHT, Facts(*facts))
+    return found
 
 
 def _is_among(word: str, stems: Iterable[str]) -> bool:
     return any(word.startswith(stem[: max(_SHORTEST, len(stem) - 1)]) for stem in stems)
 
 
-def _like(entries: BlockQuerySet, word: str) -> list[tuple[UUID, float]]:
+def _like(entries: BlockQuerySet, word: str) -> list[tuple[UUID, float, Facts]]:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL pg_trgm.word_similarity_threshold = %s", [_LIKENESS])
     near = entries.filter(search_text__trigram_word_similar=word)
-    alike = near.annotate(alike=TrigramWordSimilarity(word, "search_text")).order_by("-alike", "-created", "-pk")
-    rows: list[tuple[UUID, float]] = list(alike.values_list("pk", "alike")[:_BEST_OF_EACH])
-    return rows
+    alike = near.annotate(alike=TrigramWordSimilarity(word, "search_text")).order_by(
+        "-alike", "-created", "-pk"
+    )
+    rows = alike.values_list("pk", "alike", *_FACTS)[:_BEST_OF_EACH]
+    return [(block_id, float(likeness), Facts(*facts)) for block_id, likeness, *facts in rows]

@@ -1,6 +1,7 @@
 """The pieces of a text that answer a query, for people and models to see why it was found."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 
 from memsvc.recall.hits import Highlight
@@ -35,10 +36,13 @@ def highlights(body: str, query: str) -> list[Highlight]:
 
 def _matches(text: str, query: str) -> Iterable[tuple[int, int]]:
     asked = terms(query, asked=True)
-    words = {word for word in asked.words.split() if word not in _TOO_COMMON}
+    words: dict[str, list[str]] = defaultdict(list)
+    for word in asked.words.split():
+        if word not in _TOO_COMMON:
+            words[word[:2]].append(word)
     for found in _WORD.finditer(text):
         word = spelled(found.group())
-        if word in words or any(_one_stem(word, other) for other in words):
+        if any(word == other or _one_stem(word, other) for other in words.get(word[:2], ())):
             yield found.span()
     exact = {term[1:] for term in asked.exact if term[0] == "="}
     if exact:
@@ -86,8 +90,59 @@ def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 # What a question is made of, and what it never is about.
 _TOO_COMMON = frozenset(
-    """
-    a an the and or of in on at to for from by with is are was were be been do does did has have had what which who
-    whom whose when where why how that this these those it its i you he she we they my your his her our their me
-    """.split()
+    [
+        "a",
+        "an",
+        "the",
+        "and",
+        "or",
+        "of",
+        "in",
+        "on",
+        "at",
+        "to",
+        "for",
+        "from",
+        "by",
+        "with",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "do",
+        "does",
+        "did",
+        "has",
+        "have",
+        "had",
+        "what",
+        "which",
+        "who",
+        "whom",
+        "whose",
+        "when",
+        "where",
+        "why",
+        "how",
+        "that",
+        "this",
+        "these",
+        "those",
+        "it",
+        "its",
+        "i",
+        "you",
+        "he",
+        "she",
+        "we",
+        "they",
+        "my",
+        "your",
+        "his",
+        "her",
+        "our",
+        "me",
+    ]
 )

@@ -6,6 +6,7 @@ of others. Where the numbers come from is in docs/recall.md.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +23,7 @@ SIMILARITY_WEIGHT = 0.6
 NEIGHBOUR_WEIGHT = 0.3
 # From how many of the best their neighbours are looked at, and how many are answered.
 _WITH_NEIGHBOURS = 200
-MAX_RANKED = 400
+MAX_RANKED = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,16 @@ class QueryVector:
 
     model: str
     values: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What else speaks for an entry or against it."""
+
+    created: datetime | None
+    confidence: str
+    tag_keys: Sequence[str]
+    summary: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,7 @@ class Ranked:
     bm25: float
     similarity: float | None
     neighbours: float
+    facts: Facts
 
 
 # A text whose lexemes are quoted is a tsquery as it stands: nothing in it is syntax.
@@ -66,7 +78,9 @@ _LEXICAL = f"""
 size AS MATERIALIZED (SELECT count(*)::float AS n, greatest(avg(words), 1)::float AS mean FROM wanted),
 hit AS MATERIALIZED (
     SELECT id, words, (term).lexeme, coalesce(cardinality((term).positions), 1)::float AS tf
-    FROM (SELECT b.id, b.words, unnest(b.tsv) AS term FROM {{candidates}} WHERE b.tsv @@ (SELECT any_of FROM asked)) AS held
+    FROM (
+        SELECT b.id, b.words, unnest(b.tsv) AS term FROM {{candidates}} WHERE b.tsv @@ (SELECT any_of FROM asked)
+    ) AS held
     WHERE (term).lexeme = ANY ((SELECT lexemes FROM asked)::text[])
 ),
 rarity AS MATERIALIZED (SELECT lexeme, count(*)::float AS df FROM hit GROUP BY lexeme),
@@ -85,15 +99,17 @@ _LIVE = """
 """
 _FORMER = "wanted JOIN tree_block b ON b.tenant_id = %s AND b.tree_id = %s AND b.id = wanted.id"
 
-_UNFOUND = "(SELECT array_agg(lexeme) FROM asked, unnest(lexemes) lexeme WHERE lexeme NOT IN (SELECT lexeme FROM rarity))"
+_UNFOUND = """
+(SELECT array_agg(lexeme) FROM asked, unnest(lexemes) AS lexeme WHERE lexeme NOT IN (SELECT lexeme FROM rarity))
+"""
 _NOT_LEXICAL = "lexical AS (SELECT NULL::uuid AS id, NULL::float AS bm25 WHERE false)"
 
 _SIMILAR = """
 meant AS MATERIALIZED (
-    SELECT id, max(1 - (v.embedding <=> %s::halfvec)) AS similarity
+    SELECT wanted.id, max(1 - (v.embedding <=> %s::halfvec)) AS similarity
     FROM recall_vector v JOIN wanted ON wanted.id = v.block_id
     WHERE v.tenant_id = %s AND v.tree_id = %s AND v.model = %s
-    GROUP BY id
+    GROUP BY wanted.id
 )
 """
 _NOT_SIMILAR = "meant AS (SELECT NULL::uuid AS id, NULL::float AS similarity WHERE false)"
@@ -128,11 +144,15 @@ near AS MATERIALIZED (
     WHERE (beside.id IN (SELECT id FROM wanted)) IS TRUE
     GROUP BY beside.id
 )
-SELECT id, coalesce(fused.score, 0) + {NEIGHBOUR_WEIGHT} * coalesce(near.score, 0) AS total,
-       coalesce(fused.bm25, 0), fused.similarity, {NEIGHBOUR_WEIGHT} * coalesce(near.score, 0), {{unfound}}
-FROM fused FULL JOIN near USING (id)
-WHERE fused.score > 0 OR near.score > 0
-ORDER BY total DESC, id LIMIT {MAX_RANKED}
+SELECT ranked.*, {{unfound}}, b.created, b.confidence, b.tag_keys, b.summary
+FROM (
+    SELECT id, coalesce(fused.score, 0) + {NEIGHBOUR_WEIGHT} * coalesce(near.score, 0) AS total,
+           coalesce(fused.bm25, 0), fused.similarity, {NEIGHBOUR_WEIGHT} * coalesce(near.score, 0)
+    FROM fused FULL JOIN near USING (id)
+    WHERE fused.score > 0 OR near.score > 0
+    ORDER BY total DESC, id LIMIT {MAX_RANKED}
+) AS ranked JOIN tree_block b ON b.tenant_id = %s AND b.id = ranked.id
+ORDER BY total DESC, ranked.id
 """
 
 
@@ -152,7 +172,11 @@ def rank(
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         rows = cursor.fetchall()
-    return Ranking([Ranked(*row[:-1]) for row in rows], (rows[0][-1] or []) if rows else [])
+    items = [
+        Ranked(block_id, score, bm25, similarity, neighbours, Facts(*facts))
+        for block_id, score, bm25, similarity, neighbours, _, *facts in rows
+    ]
+    return Ranking(items, (rows[0][5] or []) if rows else [])
 
 
 def _statement(
@@ -174,7 +198,7 @@ def _statement(
         parameters += [_halfvec(vector.values), *owner, vector.model]
     standing, numbers = _standing(now)
     parts.append(_FUSED.format(entries=standing, unfound="NULL::text[]" if asked is None else _UNFOUND))
-    parameters += [SIMILARITY_WEIGHT, tree.tenant_id, *([tree.tenant_id, *numbers] * 2)]
+    parameters += [SIMILARITY_WEIGHT, tree.tenant_id, *([tree.tenant_id, *numbers] * 2), tree.tenant_id]
     return "WITH " + ",\n".join(parts), parameters
 
 

@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, Q, QuerySet, Sum, Window
+from django.db import connection
+from django.db.models import F, Sum, Window
 
 from memsvc import format
 from memsvc.format import Confidence, InvalidText
@@ -17,17 +18,19 @@ from memsvc.recall import fuzzy, vectors
 from memsvc.recall.embedding import embedder
 from memsvc.recall.highlights import highlights
 from memsvc.recall.hits import Hit, HitsPage
-from memsvc.recall.ranking import MAX_RANKED, QueryVector, Ranked, rank
+from memsvc.recall.ranking import MAX_RANKED, Facts, QueryVector, Ranked, rank
 from memsvc.recall.times import Range, asked_range
+from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.files import rendered_lines
-from memsvc.tree.models import Block, Tree
+from memsvc.tree.models import Block
 from memsvc.tree.reads.cursors import after_rank, cursor_of_rank
 from memsvc.tree.reads.entries import (
     EVERY_ACTIVE,
     MAX_FOUND,
     MAX_QUERY_BYTES,
     EntryFilter,
+    SearchMode,
     matching,
     read_blocks,
     search_entries,
@@ -42,7 +45,7 @@ TITLE_BOOST = 0.15
 TIME_BOOST = 0.6
 RECENCY_WEIGHT = 0.3
 HALF_LIFE_DAYS = 14.0
-_CONFIDENCE = {Confidence.LOW: 0.95, Confidence.MEDIUM: 1.0, Confidence.HIGH: 1.02}
+_CONFIDENCE: Mapping[str, float] = {Confidence.LOW: 0.95, Confidence.MEDIUM: 1.0, Confidence.HIGH: 1.02}
 # Two entries of which this share of the words is the same say the same.
 _NEAR_DUPLICATE = 0.9
 _WORD = re.compile(r"\w+")
@@ -80,6 +83,7 @@ class _Candidate:
     block_id: UUID
     score: float
     parts: dict[str, float]
+    facts: Facts
     duplicates: list[str] = field(default_factory=list)
 
 
@@ -99,15 +103,13 @@ def search(
     text = format.checked_text(query.text, field="query", max_bytes=MAX_QUERY_BYTES)
     if not text.strip() or query.mode in (Mode.WORDS, Mode.PHRASE):
         return _browsed(access, query, text, cursor=cursor, limit=limit, revision=revision)
-    return _ranked(
-        access, query, text, cursor=cursor, limit=max(1, min(limit, MAX_FOUND)), revision=revision
-    )
+    return _ranked(access, query, text, cursor=cursor, limit=max(1, min(limit, MAX_FOUND)), revision=revision)
 
 
 def _browsed(
     access: Access, query: Query, text: str, *, cursor: str | None, limit: int, revision: int | None
 ) -> HitsPage:
-    mode = "phrase" if query.mode is Mode.PHRASE else "words"
+    mode: SearchMode = "phrase" if query.mode is Mode.PHRASE else "words"
     page = search_entries(
         access, text, query.wanted, mode=mode, cursor=cursor, limit=limit, revision=revision
     )
@@ -121,7 +123,7 @@ def _ranked(
     vector = None if query.mode is Mode.LEXICAL else query_vector(text)
     start, pinned = _start(cursor, query, text) if cursor else (0, revision)
     with moment(access, pinned) as now:
-        tree = _as_it_is(access.tree)
+        tree = statements.tree_now(access.tree)
         if now.revision == tree.revision:
             now = replace(now, revision=None)
         candidates = _candidates(now, tree.language, query, text, vector)
@@ -132,16 +134,13 @@ def _ranked(
     return HitsPage(hits, following, truncated=len(candidates) >= MAX_RANKED)
 
 
-def _as_it_is(tree: Tree) -> Tree:
-    """The tree's row of this moment: callers may have held theirs for long."""
-    return Tree.objects.get(tenant_id=tree.tenant_id, pk=tree.pk)
-
-
 def query_vector(text: str) -> QueryVector | None:
     """A query as numbers, by the model of the settings; None where there is none."""
     values = vectors.embed_query(text)
     model = embedder() if values is not None else None
-    return QueryVector(model.name, [float(value) for value in values]) if model and values is not None else None
+    return (
+        QueryVector(model.name, [float(value) for value in values]) if model and values is not None else None
+    )
 
 
 def _candidates(
@@ -152,11 +151,11 @@ def _candidates(
     ranking = rank(now, entries, language, asked, vector)
     found = {each.block_id: _candidate(each) for each in ranking.items}
     if asked is not None:
-        for block_id, likeness in fuzzy.like(entries, asked, ranking, text).items():
-            candidate = found.setdefault(block_id, _Candidate(block_id, 0.0, {}))
+        for block_id, (likeness, facts) in fuzzy.like(entries, asked, ranking, text).items():
+            candidate = found.setdefault(block_id, _Candidate(block_id, 0.0, {}, facts))
             candidate.score += likeness
             candidate.parts["spelling"] = likeness
-    _boost(entries, found, query, text, now.at)
+    _boost(found.values(), query, text, now.at)
     return sorted(found.values(), key=lambda each: (-each.score, each.block_id))[:MAX_RANKED]
 
 
@@ -164,28 +163,23 @@ def _candidate(ranked: Ranked) -> _Candidate:
     parts = {"bm25": ranked.bm25, "neighbours": ranked.neighbours}
     if ranked.similarity is not None:
         parts["similarity"] = ranked.similarity
-    return _Candidate(ranked.block_id, ranked.score, parts)
+    return _Candidate(ranked.block_id, ranked.score, parts, ranked.facts)
 
 
-def _boost(
-    entries: QuerySet[Block], found: Mapping[UUID, _Candidate], query: Query, text: str, now: datetime
-) -> None:
+def _boost(found: Iterable[_Candidate], query: Query, text: str, now: datetime) -> None:
     """Add what other facts than words and meaning say for an entry."""
     asked = f" {folded(' '.join(_bare(text)))} "
     about = asked_range(text, now.astimezone(query.zone))
-    rows = entries.order_by().filter(pk__in=list(found))
-    for pk, created, confidence, tags, summary in rows.values_list(
-        "pk", "created", "confidence", "tag_keys", "summary"
-    ):
-        candidate = found[pk]
+    for candidate in found:
+        facts = candidate.facts
         extra = {
-            "tags": TAG_BOOST * min(2, sum(f" {tag} " in asked for tag in tags if tag)),
-            "title": TITLE_BOOST * _is_title(summary, asked),
-            "time": TIME_BOOST * bool(about and created and about.holds(created)),
-            "recency": RECENCY_WEIGHT * _recency(created, now) if query.recency and created else 0.0,
+            "tags": TAG_BOOST * min(2, sum(f" {tag} " in asked for tag in facts.tag_keys if tag)),
+            "title": TITLE_BOOST * _is_title(facts.summary, asked),
+            "time": TIME_BOOST * bool(about and facts.created and about.holds(facts.created)),
+            "recency": RECENCY_WEIGHT * _recency(facts.created, now) if query.recency else 0.0,
         }
         candidate.parts |= {name: value for name, value in extra.items() if value}
-        trust = _CONFIDENCE.get(Confidence(confidence), 1.0) if confidence else 1.0
+        trust = _CONFIDENCE.get(facts.confidence, 1.0)
         candidate.parts["confidence"] = trust
         candidate.score = (candidate.score + sum(extra.values())) * trust
 
@@ -197,11 +191,15 @@ def _bare(text: str) -> Iterable[str]:
 
 
 def _is_title(summary: str, asked: str) -> bool:
+    if len(summary) > len(asked) + 8:
+        return False
     title = folded(summary).strip(" .…")
     return len(title) >= 4 and (f" {title} " in asked or asked.strip() == title)
 
 
-def _recency(created: datetime, now: datetime) -> float:
+def _recency(created: datetime | None, now: datetime) -> float:
+    if created is None:
+        return 0.0
     age = max(0.0, (now - created).total_seconds() / 86400)
     return float(0.5 ** (age / HALF_LIFE_DAYS))
 
@@ -213,7 +211,11 @@ def _page(
     kept: list[tuple[_Candidate, Block]] = []
     words: list[frozenset[str]] = []
     for chunk in (candidates[at : at + 2 * limit] for at in range(0, len(candidates), 2 * limit)):
-        blocks = Block.objects.of(now.access.tree).select_related("file").in_bulk([each.block_id for each in chunk])
+        blocks = (
+            Block.objects.of(now.access.tree)
+            .select_related("file")
+            .in_bulk([each.block_id for each in chunk])
+        )
         for candidate in chunk:
             block = blocks[candidate.block_id]
             own = frozenset(_WORD.findall(block.search_text.split("\n" + block.entry_id)[0]))
@@ -253,13 +255,21 @@ def _hits(now: Moment, kept: Sequence[tuple[_Candidate, Block]], text: str) -> l
 
 def _lines(now: Moment, blocks: Sequence[Block]) -> dict[Any, int]:
     """The lines, counted from 1, at which blocks begin in their files."""
-    files = {block.file_id for block in blocks}
-    standing = now.blocks().filter(file_id__in=files).order_by()
-    above = Window(Sum(rendered_lines(now.revision)), partition_by=F("file"), order_by=F("position").asc())
-    counted = standing.annotate(through=above, own=rendered_lines(now.revision))
-    wanted = {block.pk for block in blocks}
-    rows = counted.values_list("pk", "through", "own")
-    return {pk: through - own + 1 for pk, through, own in rows if pk in wanted}
+    if not blocks:
+        return {}
+    lines = rendered_lines(now.revision)
+    above = Window(Sum(lines), partition_by=F("file"), order_by=F("position").asc())
+    standing = now.blocks().filter(file_id__in={block.file_id for block in blocks}).order_by()
+    counted, parameters = (
+        standing.annotate(first=above - lines + 1).values_list("pk", "first").query.sql_with_params()
+    )
+    with connection.cursor() as cursor:
+        # Outside, because a condition inside would take away the lines above.
+        cursor.execute(
+            f"SELECT * FROM ({counted}) AS counted (id, first) WHERE id = ANY(%s)",
+            [*parameters, [block.pk for block in blocks]],
+        )
+        return dict(cursor.fetchall())
 
 
 def _start(cursor: str, query: Query, text: str) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from django.db import connection
 
 from memsvc.format import BlockKind
 from memsvc.format.entries import trimmed_body
+from memsvc.tree.errors import TreeNotFound
 from memsvc.tree.models import Block, File, Revision, Tree
 from memsvc.tree.words import Terms, entry_terms
 from tenants.rows import columns, execute, instance, names, one
@@ -64,6 +65,18 @@ SELECT {columns(Tree, "t")} FROM tree_tree t WHERE tenant_id = %s AND name = %s
 def tree_named(tenant_id: UUID, name: str) -> Tree | None:
     row = one(_TREE_NAMED, [tenant_id, name])
     return instance(Tree, row) if row else None
+
+
+_TREE_NOW = f"SELECT {columns(Tree, 't')} FROM tree_tree t WHERE tenant_id = %s AND id = %s"
+
+
+def tree_now(tree: Tree) -> Tree:
+    """A tree's row of this moment: callers may have held theirs for long. Raises `TreeNotFound`."""
+    row = one(_TREE_NOW, [tree.tenant_id, tree.pk])
+    found = instance(Tree, row) if row else None
+    if found is None:
+        raise TreeNotFound(tree.name)
+    return found
 
 
 _FILE_AT = f"""

@@ -93,9 +93,7 @@ UNSPACED = [
         ("表", 0),
     ],
 )
-def test_scripts_without_spaces_are_found_by_their_characters(
-    memory: Access, query: str, first: int
-) -> None:
+def test_scripts_without_spaces_are_found_by_their_characters(memory: Access, query: str, first: int) -> None:
     store(memory, UNSPACED)
 
     assert found(memory, query)[0] == UNSPACED[first]
@@ -149,13 +147,19 @@ def test_misspelt_and_unfinished_words_find_what_was_meant(memory: Access, query
 
 
 def test_who_asks_for_what_is_not_so_gets_it_first(memory: Access) -> None:
-    store(memory, ["Anna eats meat on Sundays.", "Bert does not eat meat at all.", "Meat is sold at the market."])
+    store(
+        memory,
+        ["Anna eats meat on Sundays.", "Bert does not eat meat at all.", "Meat is sold at the market."],
+    )
 
     assert found(memory, "who does not eat meat?")[0] == "Bert does not eat meat at all."
 
 
 def test_stop_words_and_single_letters_are_found_as_they_stand(memory: Access) -> None:
-    store(memory, ["To be or not to be, that is the question.", "The language C is older.", "R draws the plots."])
+    store(
+        memory,
+        ["To be or not to be, that is the question.", "The language C is older.", "R draws the plots."],
+    )
 
     assert found(memory, "to be or not to be")[0].startswith("To be")
     assert found(memory, "the language C")[0] == "The language C is older."
@@ -232,7 +236,9 @@ def test_filters_come_before_the_ranking_and_give_full_pages(memory: Access) -> 
 
 
 def test_pages_hold_every_hit_once_although_the_tree_changes(memory: Access) -> None:
-    store(memory, [f"Kettle number {word} whistles." for word in ("one", "two", "three", "four", "five", "six")])
+    store(
+        memory, [f"Kettle number {word} whistles." for word in ("one", "two", "three", "four", "five", "six")]
+    )
     query = Query(text="kettle", mode=Mode.LEXICAL)
     seen: list[str] = []
     cursor = None

@@ -28,11 +28,11 @@ type SearchMode = Literal["words", "phrase"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntryFilter:
-    """Which entries are wanted; a field that is left out admits all. Tags are compared without case: of `tags` an entry
-    must have all, of `any_tags` one.
+    """Which entries are wanted; a field that is left out admits all.
 
-    `actor` is the id of who wrote the text. `since` is inclusive and `until` exclusive, both of the instant that an entry is about. `active` is True for
-    entries that hold, False for superseded ones, None for both.
+    Tags are compared without case: of `tags` an entry must have all, of `any_tags` one. `actor` is the id of who
+    wrote the text. `since` is inclusive and `until` exclusive, both of the instant that an entry is about. `active`
+    is True for entries that hold, False for superseded ones, None for both.
     """
 
     kind: MemoryKind | None = None
@@ -153,7 +153,9 @@ def _filtered(now: Moment, entries: BlockQuerySet, wanted: EntryFilter) -> Block
     if wanted.tags:
         entries = entries.filter(tag_keys__contains=tag_keys(_searchable(tag, "tags") for tag in wanted.tags))
     if wanted.any_tags:
-        entries = entries.filter(tag_keys__overlap=tag_keys(_searchable(tag, "tags") for tag in wanted.any_tags))
+        entries = entries.filter(
+            tag_keys__overlap=tag_keys(_searchable(tag, "tags") for tag in wanted.any_tags)
+        )
     if wanted.actor is not None:
         tree = now.access.tree
         theirs = Revision.objects.filter(
