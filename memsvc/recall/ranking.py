@@ -127,7 +127,7 @@ fused AS MATERIALIZED (
 ),
 top AS MATERIALIZED (
     SELECT b.id, b.file_id, b.position, score
-    FROM (SELECT id, score FROM fused WHERE score > 0 ORDER BY score DESC, id LIMIT {_WITH_NEIGHBOURS}) AS best_of
+    FROM (SELECT id, score FROM fused WHERE score > 0 ORDER BY score DESC, id DESC LIMIT {_WITH_NEIGHBOURS}) AS best_of
     JOIN tree_block b ON b.tenant_id = %s AND b.id = best_of.id
 ),
 near AS MATERIALIZED (
@@ -141,18 +141,17 @@ near AS MATERIALIZED (
          WHERE n.tenant_id = %s AND n.file_id = top.file_id AND n.position > top.position AND {{entries}}
          ORDER BY position LIMIT 1)
     ) AS beside
-    WHERE (beside.id IN (SELECT id FROM wanted)) IS TRUE
     GROUP BY beside.id
 )
 SELECT ranked.*, {{unfound}}, b.created, b.confidence, b.tag_keys, b.summary
 FROM (
-    SELECT id, coalesce(fused.score, 0) + {NEIGHBOUR_WEIGHT} * coalesce(near.score, 0) AS total,
+    SELECT id, fused.score + {NEIGHBOUR_WEIGHT} * coalesce(near.score, 0) AS total,
            coalesce(fused.bm25, 0), fused.similarity, {NEIGHBOUR_WEIGHT} * coalesce(near.score, 0)
-    FROM fused FULL JOIN near USING (id)
-    WHERE fused.score > 0 OR near.score > 0
-    ORDER BY total DESC, id LIMIT {MAX_RANKED}
+    FROM fused LEFT JOIN near USING (id)
+    WHERE fused.score > 0
+    ORDER BY total DESC, id DESC LIMIT {MAX_RANKED}
 ) AS ranked JOIN tree_block b ON b.tenant_id = %s AND b.id = ranked.id
-ORDER BY total DESC, ranked.id
+ORDER BY total DESC, ranked.id DESC
 """
 
 

@@ -156,7 +156,8 @@ def _candidates(
             candidate.score += likeness
             candidate.parts["spelling"] = likeness
     _boost(found.values(), query, text, now.at)
-    return sorted(found.values(), key=lambda each: (-each.score, each.block_id))[:MAX_RANKED]
+    # Of equal ones the newer comes first: ids grow with time.
+    return sorted(found.values(), key=lambda each: (each.score, each.block_id), reverse=True)[:MAX_RANKED]
 
 
 def _candidate(ranked: Ranked) -> _Candidate:

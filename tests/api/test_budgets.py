@@ -54,7 +54,11 @@ def reads(api: APIClient, entry: dict[str, Any]) -> dict[str, tuple[Callable[[],
         "glob": (lambda: post(api, f"{FILES}:glob", pattern="**"), (*READ, "files")),
         "entries": (lambda: api.get(ENTRIES), (*READ, "entries with their files")),
         "entry": (lambda: api.get(f"{ENTRIES}/{entry['id']}"), (*READ, "entry with its file")),
-        "search": (lambda: post(api, SEARCH, query="fact"), (*READ, "entries with their files")),
+        "search": (
+            lambda: post(api, SEARCH, query="fact"),
+            (*READ, "tree of the moment", "ranking", "entries of the page with their files", "lines"),
+        ),
+        "browse": (lambda: post(api, SEARCH), (*READ, "entries with their files")),
         "episodes": (lambda: api.get("/v1/trees/default/episodes"), (*READ, "entries with their files")),
         "index": (lambda: api.get("/v1/trees/default/index"), (*READ, "file", "blocks")),
     }

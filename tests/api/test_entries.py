@@ -198,18 +198,22 @@ def test_search_leaves_superseded_entries_out_unless_asked(api: APIClient) -> No
     new = post(api, f"{ENTRIES}/{old}:supersede", body="Paris is the seat").json()["id"]
 
     assert ids(post(api, SEARCH, query="seat")) == [new]
-    assert ids(post(api, SEARCH, query="seat", include_superseded=True)) == [new, old]
+    assert set(ids(post(api, SEARCH, query="seat", include_superseded=True))) == {new, old}
 
 
 def test_search_pages(api: APIClient) -> None:
     for number in range(3):
         add_entry(api, f"seat {number}")
 
-    first = post(api, SEARCH, query="seat", limit=2).json()
-    second = post(api, SEARCH, query="seat", limit=2, cursor=first["next"]).json()
+    for mode, bodies in (
+        ("words", ["seat 2", "seat 1", "seat 0"]),
+        ("lexical", ["seat 1", "seat 2", "seat 0"]),
+    ):
+        first = post(api, SEARCH, query="seat", mode=mode, limit=2).json()
+        second = post(api, SEARCH, query="seat", mode=mode, limit=2, cursor=first["next"]).json()
 
-    assert [item["body"] for item in first["items"] + second["items"]] == ["seat 2", "seat 1", "seat 0"]
-    assert second["next"] is None
+        assert [item["body"] for item in first["items"] + second["items"]] == bodies
+        assert second["next"] is None
 
 
 def test_episodes_come_oldest_first(api: APIClient) -> None:
