@@ -86,6 +86,14 @@ class Method[**Parameters, Answer](Protocol):
     def __get__(
         self, client: "Calls[AsyncConnection]", owner: type[object] | None = None
     ) -> Callable[Parameters, Coroutine[Any, Any, Answer]]: ...
+    @overload
+    def __get__(
+        self, client: None, owner: "type[Calls[Connection]]"
+    ) -> Callable[Concatenate[Any, Parameters], Answer]: ...
+    @overload
+    def __get__(
+        self, client: None, owner: "type[Calls[AsyncConnection]]"
+    ) -> Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Answer]]: ...
 
 
 def call[**Parameters, Answer](
