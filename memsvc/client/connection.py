@@ -8,13 +8,13 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import Final, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -197,7 +197,14 @@ class Connection(_Exchange[httpx.Client]):
 class AsyncConnection(_Exchange[httpx.AsyncClient]):
     """As `Connection`, for the tasks of one event loop."""
 
+    def __init__(self, http: httpx.AsyncClient, base_url: str, retries: RetryPolicy | None) -> None:
+        super().__init__(http, base_url, retries)
+        self._ends: Final[set[asyncio.Task[None]]] = set()
+
     async def aclose(self) -> None:
+        for end in self._ends:
+            end.cancel()
+        await asyncio.gather(*self._ends, return_exceptions=True)
         await self._http.aclose()
 
     async def run[**Parameters, Answer](
@@ -225,21 +232,94 @@ class AsyncConnection(_Exchange[httpx.AsyncClient]):
     ) -> AsyncGenerator[bytes]:
         """The body of the streamed answer of a call, in pieces, as they come."""
         response = await self.run(call, *args, **kwargs)
-        try:
+        errand: _Errand = response.request.extensions["trace"]
+        async with aclosing(errand.pieces(response)) as pieces:
             with _as_memsvc_errors():
-                async for piece in response.aiter_bytes():
+                async for piece in pieces:
                     yield piece
-        finally:
-            await response.aclose()
 
     async def _outcome(self, step: Try) -> Outcome:
         try:
-            response = await self._http.send(step.request, stream=step.streamed)
-            if not response.is_success:
-                await response.aread()
+            return await _Errand(self._http, self._ends).send(step)
         except httpx.RequestError as error:
             return error
-        return response
+
+
+class _Errand:
+    """A request and its answer, in tasks of their own: a caller who is cancelled leaves, and they end where it is safe.
+
+    httpcore 1.0.9 takes a connection for busy ever after when its request is cancelled before the first byte is sent,
+    or while its answer is being put away (encode/httpcore#1093). It tells by its "trace" how far it has come. When it
+    is mended, `httpx.AsyncClient` alone will do.
+    """
+
+    def __init__(self, http: httpx.AsyncClient, ends: set[asyncio.Task[None]]) -> None:
+        """`ends` holds those who put away what was left, until they are done."""
+        self._http = http
+        self._ends = ends
+        self._stoppable = False
+        self._left = False
+        self._last: asyncio.Task[Any] | None = None
+        self._response: httpx.Response | None = None
+
+    async def __call__(self, event: str, info: object) -> None:
+        if event.endswith("send_request_headers.started"):
+            if self._left:
+                raise asyncio.CancelledError
+            self._stoppable = True
+        elif event.endswith("response_closed.started"):
+            self._stoppable = False
+
+    async def send(self, step: Try) -> httpx.Response:
+        step.request.extensions["trace"] = self
+        try:
+            return await self._apart(self._send(step))
+        except asyncio.CancelledError:
+            self._end()
+            raise
+
+    async def pieces(self, response: httpx.Response) -> AsyncGenerator[bytes]:
+        parts = response.aiter_bytes()
+        try:
+            while piece := await self._apart(_next(parts)):
+                yield piece
+        finally:
+            await asyncio.wait([self._end()])
+
+    async def _send(self, step: Try) -> httpx.Response:
+        self._response = await self._http.send(step.request, stream=step.streamed)
+        if not self._response.is_success:
+            await self._response.aread()
+        return self._response
+
+    async def _apart[Result](self, work: Coroutine[Any, Any, Result]) -> Result:
+        self._last = task = asyncio.create_task(work)
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            self._left = True
+            if self._stoppable:
+                task.cancel()
+            raise
+        return task.result()
+
+    def _end(self) -> asyncio.Task[None]:
+        end = asyncio.create_task(self._put_away())
+        self._ends.add(end)
+        end.add_done_callback(self._ends.discard)
+        return end
+
+    async def _put_away(self) -> None:
+        if self._last is not None:
+            await asyncio.gather(self._last, return_exceptions=True)
+        if self._response is not None:
+            with suppress(httpx.RequestError):
+                await self._response.aclose()
+
+
+async def _next(pieces: AsyncIterator[bytes]) -> bytes:
+    """The next piece, which is never empty, or nothing at the end."""
+    return await anext(pieces, b"")
 
 
 class _FileBody(httpx.SyncByteStream, httpx.AsyncByteStream):
