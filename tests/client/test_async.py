@@ -229,6 +229,23 @@ def test_a_call_may_be_cancelled_at_any_moment(
     assert True in asyncio.run(main())
 
 
+def test_a_change_that_is_cancelled_before_it_is_sent_is_not_made(live_url: str, key: str) -> None:
+    async def main() -> str:
+        async with AsyncMemsvcClient(live_url, key, transport=one_connection()) as client:
+            change = asyncio.create_task(client.write_file("/a.md", "cancelled"))
+            # It has begun, and is waiting for a connection.
+            for _ in range(3):
+                await asyncio.sleep(0)
+            change.cancel()
+            await asyncio.gather(change, return_exceptions=True)
+            assert change.cancelled()
+            # One connection: what is asked on it comes after all that was.
+            written = await client.write_file("/b.md", "made")
+            return f"{written.revision} {written.path}"
+
+    assert asyncio.run(main()) == "1 /b.md"
+
+
 # Streams
 
 
