@@ -1,8 +1,9 @@
 """What a program or a remote agent imports to use a memsvc server. Needs neither Django nor a database.
 
-`MemsvcClient` has a typed method for everything that the REST interface does. `RemoteBackend` is a deepagents
-backend over it, and `MemoryStore(RemoteBackend(url, api_key=key))` the memory of an agent. The names are loaded when
-they are first used: deepagents costs seconds, and a program that only sends requests shall not pay them.
+`MemsvcClient` and, for event loops, `AsyncMemsvcClient` have a typed method for everything that the REST interface
+does. `RemoteBackend` is a deepagents backend over it, and `MemoryStore(RemoteBackend(url, api_key=key))` the memory of
+an agent. The names are loaded when they are first used: deepagents costs seconds, and a program that only sends
+requests shall not pay them.
 """
 
 from importlib import import_module
@@ -12,9 +13,11 @@ if TYPE_CHECKING:
     from memsvc.client.backend import RemoteBackend as RemoteBackend
     from memsvc.client.connection import RetryPolicy as RetryPolicy
     from memsvc.client.errors import MemsvcError as MemsvcError
+    from memsvc.client.http import AsyncMemsvcClient as AsyncMemsvcClient
     from memsvc.client.http import MemsvcClient as MemsvcClient
 
 _HOME: Final = {
+    "AsyncMemsvcClient": "memsvc.client.http",
     "MemsvcClient": "memsvc.client.http",
     "MemsvcError": "memsvc.client.errors",
     "MemoryStore": "memsvc.agents",
@@ -22,7 +25,7 @@ _HOME: Final = {
     "RetryPolicy": "memsvc.client.connection",
 }
 
-__all__ = ["MemoryStore", "MemsvcClient", "MemsvcError", "RemoteBackend", "RetryPolicy"]
+__all__ = ["AsyncMemsvcClient", "MemoryStore", "MemsvcClient", "MemsvcError", "RemoteBackend", "RetryPolicy"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,14 +1,20 @@
-"""One HTTP connection pool to a server, with the key, typed errors, and repeats that do nothing twice."""
+"""One HTTP connection pool to a server, with the key, typed errors, and repeats that do nothing twice.
 
+There are two, for threads and for an event loop. What they have in common is written once: a call is a generator of
+the requests to send (`Steps`), and each connection only sends them, in its own way.
+"""
+
+import asyncio
 import json
 import random
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Final, TypedDict, Unpack
+from pathlib import Path
+from typing import Any, Final, TypedDict, Unpack
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -31,6 +37,7 @@ DEFAULT_TIMEOUT: Final = httpx.Timeout(30.0, connect=5.0)
 
 # Raised by httpx before the first byte of the request is on its way.
 _NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_PIECE_BYTES: Final = 256 * 1024
 _GATEWAY: Final = frozenset({502, 503, 504})
 
 
@@ -65,72 +72,57 @@ class RequestParts(TypedDict, total=False):
     """Those that are None are left out."""
     body: object
     """Sent as JSON."""
-    content: bytes
-    """Sent as it is."""
+    content: bytes | Path
+    """Sent as it is; a file in pieces, and from its start with each try."""
     headers: Mapping[str, str]
     patience: float
     """How many seconds the answer may take, where by its nature it takes longer than others."""
+    streamed: bool
+    """Whether the answer's body is left for the caller to read, piece by piece, and to close."""
 
 
-class Connection:
-    """Sends requests below `<base_url>/v1`. Safe to share between threads; close it when done."""
+@dataclass(frozen=True, slots=True)
+class Try:
+    """A request that is to be sent, once `wait` seconds have passed."""
 
-    def __init__(
-        self,
-        base_url: str,
-        api_key: str,
-        *,
-        timeout: float | httpx.Timeout = DEFAULT_TIMEOUT,
-        retries: RetryPolicy | None = None,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
-        self.base_url = _checked_url(base_url)
-        self._retries = retries or RetryPolicy()
-        self._http = httpx.Client(
-            headers={
-                "Authorization": f"Bearer {_checked_key(api_key)}",
-                "Accept": "application/json",
-                "User-Agent": "memsvc-python",
-            },
-            timeout=timeout,
-            transport=transport,
-        )
+    request: httpx.Request
+    wait: float
+    streamed: bool
 
-    def close(self) -> None:
-        self._http.close()
 
-    def send(self, method: str, path: str, **parts: Unpack[RequestParts]) -> httpx.Response:
-        """The server's answer, read whole; every failure is raised as a MemsvcError.
+type Outcome = httpx.Response | httpx.RequestError
+
+# A call as its tries, one after the other: it gets the outcome of each and ends with the answer, or a MemsvcError.
+# It waits for nothing itself, so the same steps serve a thread and an event loop.
+type Steps[Answer] = Generator[Try, Outcome, Answer]
+
+
+class _Exchange[Http: (httpx.Client, httpx.AsyncClient)]:
+    """What requests look like, what their outcome means, and when they are sent again."""
+
+    def __init__(self, http: Http, base_url: str, retries: RetryPolicy | None) -> None:
+        """`http` has the headers of `headers_of(api_key)`."""
+        self.base_url: Final = _checked_url(base_url)
+        self._http: Final[Http] = http
+        self._retries: Final = retries or RetryPolicy()
+
+    def send(self, method: str, path: str, **parts: Unpack[RequestParts]) -> Steps[httpx.Response]:
+        """The server's answer; every failure is raised as a MemsvcError.
 
         `path` is percent-encoded already. After a passing failure the request is sent again. It is done once all the
-        same, because all its tries have one `Idempotency-Key`.
+        same, because all its tries have one `Idempotency-Key`. Once a streamed answer has begun, nothing is repeated:
+        a part may already be with the caller.
         """
         request = self._request(method, path, **parts)
-        attempt = 1
+        attempt, wait = 1, 0.0
         while True:
             try:
-                return self._send_once(request)
+                return _good((yield Try(request, wait, parts.get("streamed", False))))
             except MemsvcError as failure:
-                wait = self._retries.wait_after(attempt, failure) if _passing(failure) else None
-                if wait is None:
+                longer = self._retries.wait_after(attempt, failure) if _passing(failure) else None
+                if longer is None:
                     raise
-            time.sleep(wait)
-            attempt += 1
-
-    @contextmanager
-    def stream(self, path: str, *, query: Mapping[str, object], accept: str) -> Iterator[Iterator[bytes]]:
-        """The body of a GET in pieces, as they come. Not repeated: a part may already be with the caller."""
-        request = self._request("GET", path, query=query, headers={"Accept": accept})
-        with _as_memsvc_errors():
-            response = self._http.send(request, stream=True)
-        try:
-            if not response.is_success:
-                with _as_memsvc_errors():
-                    response.read()
-                raise _failure(response)
-            yield _pieces(response)
-        finally:
-            response.close()
+            attempt, wait = attempt + 1, longer
 
     def _request(self, method: str, path: str, **parts: Unpack[RequestParts]) -> httpx.Request:
         headers, content = dict(parts.get("headers", {})), parts.get("content")
@@ -143,19 +135,217 @@ class Connection:
             method,
             f"{self.base_url}/v1{path}",
             params=_query(parts.get("query", {})),
-            content=content,
+            content=None if isinstance(content, Path) else content,
             headers=headers,
         )
+        if isinstance(content, Path):
+            # The server takes no body without a length.
+            request.headers["Content-Length"] = str(content.stat().st_size)
+            request.stream = _FileBody(content)
         if "patience" in parts:
             request.extensions["timeout"] |= {"read": parts["patience"]}
         return request
 
-    def _send_once(self, request: httpx.Request) -> httpx.Response:
-        with _as_memsvc_errors():
-            response = self._http.send(request)
-        if response.is_success or response.status_code == httpx.codes.NOT_MODIFIED:
-            return response
-        raise _failure(response)
+
+class Connection(_Exchange[httpx.Client]):
+    """Carries out calls below `<base_url>/v1`. Safe to share between threads; close it when done."""
+
+    def close(self) -> None:
+        self._http.close()
+
+    def run[**Parameters, Answer](
+        self,
+        call: Callable[Parameters, Steps[Answer]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Answer:
+        """The answer of a call with these arguments."""
+        steps = call(*args, **kwargs)
+        try:
+            step = next(steps)
+            while True:
+                time.sleep(step.wait)
+                step = steps.send(self._outcome(step))
+        except StopIteration as done:
+            answer: Answer = done.value
+            return answer
+
+    def pieces[**Parameters](
+        self,
+        call: Callable[Parameters, Steps[httpx.Response]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Iterator[bytes]:
+        """The body of the streamed answer of a call, in pieces, as they come."""
+        response = self.run(call, *args, **kwargs)
+        try:
+            with _as_memsvc_errors():
+                yield from response.iter_bytes()
+        finally:
+            response.close()
+
+    def _outcome(self, step: Try) -> Outcome:
+        try:
+            response = self._http.send(step.request, stream=step.streamed)
+            if not response.is_success:
+                response.read()
+        except httpx.RequestError as error:
+            return error
+        return response
+
+
+class AsyncConnection(_Exchange[httpx.AsyncClient]):
+    """As `Connection`, for the tasks of one event loop."""
+
+    def __init__(self, http: httpx.AsyncClient, base_url: str, retries: RetryPolicy | None) -> None:
+        super().__init__(http, base_url, retries)
+        self._ends: Final[set[asyncio.Task[None]]] = set()
+
+    async def aclose(self) -> None:
+        for end in self._ends:
+            end.cancel()
+        await asyncio.gather(*self._ends, return_exceptions=True)
+        await self._http.aclose()
+
+    async def run[**Parameters, Answer](
+        self,
+        call: Callable[Parameters, Steps[Answer]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Answer:
+        """The answer of a call with these arguments."""
+        steps = call(*args, **kwargs)
+        try:
+            step = next(steps)
+            while True:
+                await asyncio.sleep(step.wait)
+                step = steps.send(await self._outcome(step))
+        except StopIteration as done:
+            answer: Answer = done.value
+            return answer
+
+    async def pieces[**Parameters](
+        self,
+        call: Callable[Parameters, Steps[httpx.Response]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> AsyncGenerator[bytes]:
+        """The body of the streamed answer of a call, in pieces, as they come."""
+        response = await self.run(call, *args, **kwargs)
+        errand: _Errand = response.request.extensions["trace"]
+        async with aclosing(errand.pieces(response)) as pieces:
+            with _as_memsvc_errors():
+                async for piece in pieces:
+                    yield piece
+
+    async def _outcome(self, step: Try) -> Outcome:
+        try:
+            return await _Errand(self._http, self._ends).send(step)
+        except httpx.RequestError as error:
+            return error
+
+
+class _Errand:
+    """A request and its answer, in tasks of their own: a caller who is cancelled leaves, and they end where it is safe.
+
+    httpcore 1.0.9 takes a connection for busy ever after when its request is cancelled before the first byte is sent,
+    or while its answer is being put away (encode/httpcore#1093). It tells by its "trace" how far it has come. When it
+    is mended, `httpx.AsyncClient` alone will do.
+    """
+
+    def __init__(self, http: httpx.AsyncClient, ends: set[asyncio.Task[None]]) -> None:
+        """`ends` holds those who put away what was left, until they are done."""
+        self._http = http
+        self._ends = ends
+        self._stoppable = False
+        self._left = False
+        self._last: asyncio.Task[Any] | None = None
+        self._response: httpx.Response | None = None
+
+    async def __call__(self, event: str, info: object) -> None:
+        if event.endswith("send_request_headers.started"):
+            if self._left:
+                raise asyncio.CancelledError
+            self._stoppable = True
+        elif event.endswith("response_closed.started"):
+            self._stoppable = False
+
+    async def send(self, step: Try) -> httpx.Response:
+        step.request.extensions["trace"] = self
+        try:
+            return await self._apart(self._send(step))
+        except asyncio.CancelledError:
+            self._end()
+            raise
+
+    async def pieces(self, response: httpx.Response) -> AsyncGenerator[bytes]:
+        parts = response.aiter_bytes()
+        try:
+            while piece := await self._apart(_next(parts)):
+                yield piece
+        finally:
+            await asyncio.wait([self._end()])
+
+    async def _send(self, step: Try) -> httpx.Response:
+        self._response = await self._http.send(step.request, stream=step.streamed)
+        if not self._response.is_success:
+            await self._response.aread()
+        return self._response
+
+    async def _apart[Result](self, work: Coroutine[Any, Any, Result]) -> Result:
+        self._last = task = asyncio.create_task(work)
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            self._left = True
+            if self._stoppable:
+                task.cancel()
+            raise
+        return task.result()
+
+    def _end(self) -> asyncio.Task[None]:
+        end = asyncio.create_task(self._put_away())
+        self._ends.add(end)
+        end.add_done_callback(self._ends.discard)
+        return end
+
+    async def _put_away(self) -> None:
+        if self._last is not None:
+            await asyncio.gather(self._last, return_exceptions=True)
+        if self._response is not None:
+            with suppress(httpx.RequestError):
+                await self._response.aclose()
+
+
+async def _next(pieces: AsyncIterator[bytes]) -> bytes:
+    """The next piece, which is never empty, or nothing at the end."""
+    return await anext(pieces, b"")
+
+
+class _FileBody(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """A file as the body of a request, never whole in memory; each try reads it anew."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self._path.open("rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                yield piece
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        with self._path.open("rb") as file:
+            while piece := await asyncio.to_thread(file.read, _PIECE_BYTES):
+                yield piece
+
+
+def headers_of(api_key: str) -> dict[str, str]:
+    """What every request says of itself."""
+    return {
+        "Authorization": f"Bearer {_checked_key(api_key)}",
+        "Accept": "application/json",
+        "User-Agent": "memsvc-python",
+    }
 
 
 def json_object(response: httpx.Response) -> Mapping[str, object]:
@@ -196,15 +386,27 @@ def _passing(failure: MemsvcError) -> bool:
     return False
 
 
+def _good(outcome: Outcome) -> httpx.Response:
+    if isinstance(outcome, httpx.RequestError):
+        raise _lost(outcome) from outcome
+    if outcome.is_success or outcome.status_code == httpx.codes.NOT_MODIFIED:
+        return outcome
+    raise _failure(outcome)
+
+
 @contextmanager
 def _as_memsvc_errors() -> Iterator[None]:
-    """Turns what httpx raises into ConnectionFailed, in words without headers or keys."""
     try:
         yield
     except httpx.RequestError as error:
-        sent = not isinstance(error, _NOT_SENT)
-        what = "The memory service did not answer" if sent else "The memory service can't be reached"
-        raise ConnectionFailed(f"{what} ({type(error).__name__}).", sent=sent) from error
+        raise _lost(error) from error
+
+
+def _lost(error: httpx.RequestError) -> ConnectionFailed:
+    """What httpx raised, in words without headers or keys."""
+    sent = not isinstance(error, _NOT_SENT)
+    what = "The memory service did not answer" if sent else "The memory service can't be reached"
+    return ConnectionFailed(f"{what} ({type(error).__name__}).", sent=sent)
 
 
 def _failure(response: httpx.Response) -> MemsvcError:
@@ -229,11 +431,6 @@ def _retry_after(value: str) -> float | None:
     except ValueError:
         return None
     return max(0.0, (at.astimezone(UTC) - datetime.now(UTC)).total_seconds())
-
-
-def _pieces(response: httpx.Response) -> Iterator[bytes]:
-    with _as_memsvc_errors():
-        yield from response.iter_bytes()
 
 
 def _query(query: Mapping[str, object]) -> dict[str, str | list[str]]:

@@ -1,0 +1,900 @@
+"""What can be asked of a server, each thing once: how it is sent, and how its answer is read. Needs no Django.
+
+`memsvc.client.http` makes two clients of it, one for threads and one for event loops.
+"""
+
+import base64
+import sys
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from datetime import UTC, date, datetime
+from functools import wraps
+from pathlib import Path
+from typing import Any, Concatenate, Final, Literal, Protocol, Unpack, cast, overload
+from urllib.parse import quote
+
+import httpx
+
+from memsvc.client import parsing
+from memsvc.client.connection import (
+    AsyncConnection,
+    Connection,
+    RequestParts,
+    Steps,
+    json_object,
+    segment,
+)
+from memsvc.client.errors import InvalidRequest, UnexpectedAnswer
+from memsvc.client.records import (
+    BatchResult,
+    Blame,
+    Deleted,
+    Downloaded,
+    Edited,
+    EntryRead,
+    EntryRetired,
+    EntryVersion,
+    EntryWritten,
+    FileBytes,
+    FileDiff,
+    ImportReport,
+    IndexView,
+    KeyInfo,
+    KeyUsage,
+    Listed,
+    Matches,
+    Me,
+    Moved,
+    NewKey,
+    Page,
+    Restored,
+    Revision,
+    RevisionDetail,
+    TreeDetail,
+    TreeInfo,
+    Undone,
+    Uploaded,
+    Usage,
+    Window,
+    Written,
+)
+from memsvc.format.entries import Confidence
+from memsvc.format.errors import FormatError
+from memsvc.format.layout import MemoryCategory, MemoryKind
+from memsvc.format.paths import canonical_folder, canonical_path
+from memsvc.format.text import checked_text
+
+type SearchMode = Literal["words", "phrase"]
+type Status = Literal["active", "superseded", "all"]
+type ImportFormat = Literal["zip", "jsonl", "pydantic-deep", "mneme"]
+# A revision's number, or an instant: what was the newest revision then.
+type AsOf = int | datetime
+
+_RAW: Final = "application/octet-stream"
+# Thousands of files are one transaction, and the answer comes when it has ended.
+_IMPORT_SECONDS: Final = 600.0
+_LARGEST_PAGE: Final = 1000
+
+
+class Method[**Parameters, Answer](Protocol):
+    """A call as type checkers see it: a plain method of one client, and one to await of the other."""
+
+    @overload
+    def __get__(
+        self, client: "Calls[Connection]", owner: type[object] | None = None
+    ) -> Callable[Parameters, Answer]: ...
+    @overload
+    def __get__(
+        self, client: "Calls[AsyncConnection]", owner: type[object] | None = None
+    ) -> Callable[Parameters, Coroutine[Any, Any, Answer]]: ...
+    @overload
+    def __get__(
+        self, client: None, owner: "type[Calls[Connection]]"
+    ) -> Callable[Concatenate[Any, Parameters], Answer]: ...
+    @overload
+    def __get__(
+        self, client: None, owner: "type[Calls[AsyncConnection]]"
+    ) -> Callable[Concatenate[Any, Parameters], Coroutine[Any, Any, Answer]]: ...
+
+
+def call[**Parameters, Answer](
+    steps: Callable[Concatenate[Any, Parameters], Steps[Answer]],
+) -> Method[Parameters, Answer]:
+    """Makes what says how to do something a method that does it, on the connection of its client."""
+
+    @wraps(steps)
+    def method(client: "Calls[Any]", *args: Parameters.args, **kwargs: Parameters.kwargs) -> Any:
+        return client._connection.run(steps, client, *args, **kwargs)
+
+    return cast(Method[Parameters, Answer], method)
+
+
+class Calls[Conn: (Connection, AsyncConnection)]:
+    """Everything that can be asked of a server, for both clients.
+
+    Each public method says how its call is made: `@call` turns it into one that answers, or that is awaited.
+    """
+
+    def __init__(self, connection: Conn, tree: str) -> None:
+        self.tree: Final = tree
+        self._connection: Final[Conn] = connection
+        self._at: Final = f"/trees/{segment(tree)}"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._connection.base_url!r}, tree={self.tree!r})"
+
+    @call
+    def me(self) -> Steps[Me]:
+        """Whose key this is, and what it may do."""
+        return self._ask("GET", "/me", parsing.me)
+
+    # Trees
+
+    @call
+    def list_trees(self) -> Steps[list[TreeInfo]]:
+        """The tenant's trees that this key opens, by name, all pages of them."""
+        return _all_items(self._trees_after)
+
+    @call
+    def create_tree(self, name: str, *, description: str = "") -> Steps[TreeInfo]:
+        """Make a new, empty tree; Conflict when there is one of that name. This client stays on its own tree."""
+        return self._ask("POST", "/trees", parsing.tree_info, body={"name": name, "description": description})
+
+    @call
+    def describe(self) -> Steps[TreeDetail]:
+        """This client's tree: what it is and how much is in it."""
+        return self._ask("GET", self._at, parsing.tree_detail)
+
+    @call
+    def set_description(self, description: str) -> Steps[TreeInfo]:
+        return self._ask("PATCH", self._at, parsing.tree_info, body={"description": description})
+
+    @call
+    def clone_tree(self, name: str, *, revision: int | None = None) -> Steps[TreeInfo]:
+        """Make a new tree with the files of this one, as of a revision. This client stays on its own tree."""
+        body = _given({"name": name, "revision": revision})
+        return self._ask("POST", f"{self._at}:clone", parsing.tree_info, body=body, patience=_IMPORT_SECONDS)
+
+    @call
+    def archive_tree(self) -> Steps[TreeInfo]:
+        """Make this client's tree read-only, for good."""
+        return self._ask("POST", f"{self._at}:archive", parsing.tree_info, body={})
+
+    @call
+    def delete_tree(self) -> Steps[None]:
+        """Delete this client's tree with its whole history. Nothing can bring it back."""
+        yield from self._connection.send(
+            "DELETE", self._at, query={"confirm": self.tree}, patience=_IMPORT_SECONDS
+        )
+
+    # Keys: these need one with the scope "admin"
+
+    @call
+    def list_keys(self) -> Steps[list[KeyInfo]]:
+        """The keys that open nothing that this one doesn't open, newest first, all pages of them; ended ones too."""
+        return _all_items(self._keys_after)
+
+    @call
+    def get_key(self, key_id: str) -> Steps[KeyInfo]:
+        return self._ask("GET", _key(key_id), parsing.key_info)
+
+    @call
+    def create_key(
+        self,
+        name: str,
+        scopes: Collection[str],
+        *,
+        tree: str | None = None,
+        path_prefix: str = "/",
+        expires_at: datetime | None = None,
+    ) -> Steps[NewKey]:
+        """Make a key, which can do no more than this one; Forbidden otherwise. Its text is never shown again."""
+        body = {
+            "name": name,
+            "scopes": list(scopes),
+            "tree": tree,
+            "path_prefix": path_prefix,
+            "expires_at": _time(expires_at),
+        }
+        return self._ask("POST", "/keys", parsing.new_key, body=_given(body))
+
+    @call
+    def rotate_key(self, key_id: str, *, overlap_hours: int = 24) -> Steps[NewKey]:
+        """Make a new key in the place of another, which works on for the overlap; 0 ends it at once."""
+        body = {"overlap_hours": overlap_hours}
+        return self._ask("POST", f"{_key(key_id)}:rotate", parsing.new_key, body=body)
+
+    @call
+    def revoke_key(self, key_id: str) -> Steps[KeyInfo]:
+        """Shut a key out, for good."""
+        return self._ask("DELETE", _key(key_id), parsing.key_info)
+
+    @call
+    def usage(self, *, since: date | None = None, until: date | None = None) -> Steps[Usage]:
+        """What the tenant stores, and the requests by day (UTC) and key, from one day to another, both included.
+
+        Needs a key with the scope "admin" that opens every tree. Requests are counted a minute late.
+        """
+        days = {"since": since, "until": until, "limit": _LARGEST_PAGE}
+
+        def after(cursor: str | None) -> Steps[Page[KeyUsage]]:
+            query = {**days, "cursor": cursor}
+            return self._ask("GET", "/usage", lambda data: parsing.page(data, parsing.key_usage), query=query)
+
+        counted = yield from _all_items(after)
+        return (
+            yield from self._ask(
+                "GET", "/usage", lambda data: parsing.usage(data, counted), query={"limit": 1}
+            )
+        )
+
+    # Files
+
+    @call
+    def list_files(
+        self,
+        prefix: str = "/",
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        revision: AsOf | None = None,
+    ) -> Steps[Page[Listed]]:
+        """One page of all files below a folder, by path."""
+        return self._listing(prefix, depth=None, cursor=cursor, limit=limit, revision=revision)
+
+    @call
+    def list_folder(self, folder: str = "/", *, revision: AsOf | None = None) -> Steps[list[Listed]]:
+        """The files and folders directly in a folder, in code-point order."""
+        return _all_items(
+            lambda cursor: self._listing(folder, depth=1, cursor=cursor, limit=None, revision=revision)
+        )
+
+    @call
+    def read_lines(
+        self, path: str, *, offset: int = 0, limit: int = 2000, revision: AsOf | None = None
+    ) -> Steps[Window]:
+        """At most `limit` lines of a text file from line `offset` (0 is the first); other files come whole."""
+        response = yield from self._connection.send(
+            "GET",
+            self._file(path),
+            query={"offset": offset, "limit": limit, **_as_of(revision)},
+        )
+        return _parsed(response, lambda data: parsing.window(data, _etag(response)))
+
+    @call
+    def read_bytes(self, path: str, *, revision: AsOf | None = None) -> Steps[FileBytes]:
+        """A whole file, byte for byte."""
+        return self._bytes(path, revision)
+
+    @call
+    def read_bytes_if_changed(self, path: str, etag: str) -> Steps[FileBytes | None]:
+        """A whole file, or None while it is still the one that `etag` came with."""
+        headers = {"Accept": _RAW, "If-None-Match": f'"{etag}"'}
+        response = yield from self._connection.send("GET", self._file(path), headers=headers)
+        if response.status_code == httpx.codes.NOT_MODIFIED:
+            return None
+        return FileBytes(_canonical(path), response.content, _etag(response))
+
+    @call
+    def read_text(self, path: str, *, revision: AsOf | None = None) -> Steps[str]:
+        """A whole text file with its own line ends; InvalidRequest (`not_text`) when it isn't UTF-8."""
+        found = yield from self._bytes(path, revision)
+        try:
+            return found.data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InvalidRequest(
+                f"'{path}' is no UTF-8 text; read its bytes instead.", code="not_text"
+            ) from error
+
+    @call
+    def write_file(
+        self,
+        path: str,
+        content: str | bytes | Path,
+        *,
+        if_match: str | None = None,
+        create_only: bool = False,
+        message: str = "",
+    ) -> Steps[Written]:
+        """Create or replace a file. With `create_only`, PreconditionFailed when it is there already.
+
+        A Path names a file on this machine, which is sent in pieces; whole in memory only when there is a `message`.
+        """
+        data = _content(content)
+        headers = _preconditions(if_match, create_only=create_only)
+        if message:
+            whole = data.read_bytes() if isinstance(data, Path) else data
+            body = {"content": _base64(whole), "encoding": "base64", "message": message}
+            response = yield from self._connection.send("PUT", self._file(path), body=body, headers=headers)
+        else:
+            headers["Content-Type"] = _RAW
+            response = yield from self._connection.send(
+                "PUT", self._file(path), content=data, headers=headers
+            )
+        return _parsed(response, lambda data: parsing.written(data, _etag(response)))
+
+    @call
+    def edit_file(
+        self,
+        path: str,
+        old_string: str,
+        new_string: str,
+        *,
+        replace_all: bool = False,
+        if_match: str | None = None,
+        message: str = "",
+    ) -> Steps[Edited]:
+        """Replace the one exact occurrence of `old_string` (every one with `replace_all`); else EditRefused."""
+        body = {"old_string": old_string, "new_string": new_string, "replace_all": replace_all}
+        return self._patch(path, body, if_match=if_match, message=message)
+
+    @call
+    def append_file(
+        self, path: str, text: str, *, if_match: str | None = None, message: str = ""
+    ) -> Steps[Edited]:
+        """Add text to the end of a file, as it is; the file is made when it isn't there."""
+        return self._patch(path, {"append": text}, if_match=if_match, message=message)
+
+    @call
+    def delete(self, path: str, *, recursive: bool = False, if_match: str | None = None) -> Steps[Deleted]:
+        """Delete a file; with `recursive` also a folder with everything in it."""
+        return self._ask(
+            "DELETE",
+            self._file(path),
+            parsing.deleted,
+            query={"recursive": recursive or None},
+            headers=_preconditions(if_match),
+        )
+
+    @call
+    def move(
+        self, source: str, destination: str, *, overwrite: bool = False, message: str = ""
+    ) -> Steps[Moved]:
+        """Rename a file or a folder with everything in it."""
+        body = {"source": _canonical(source), "destination": _canonical(destination), "overwrite": overwrite}
+        return self._ask("POST", f"{self._at}/files:move", parsing.moved, body=_with_message(body, message))
+
+    @call
+    def grep(
+        self,
+        pattern: str,
+        *,
+        path: str = "/",
+        glob: str | None = None,
+        max_count: int | None = None,
+        revision: AsOf | None = None,
+    ) -> Steps[Matches]:
+        """The lines that hold `pattern`, literally, in files by path; `truncated` when there are more."""
+        body = {"pattern": pattern, "path": _folder(path), "glob": glob, "max_count": max_count}
+        return self._question("files:grep", parsing.matches, body, revision=revision)
+
+    @call
+    def glob(self, pattern: str, *, path: str = "/", revision: AsOf | None = None) -> Steps[list[Listed]]:
+        """The files below `path` whose names match `pattern`, by path."""
+        body = {"pattern": pattern, "path": _folder(path)}
+        found = yield from self._question(
+            "files:glob", lambda data: parsing.page(data, parsing.listed), body, revision=revision
+        )
+        return list(found.items)
+
+    @call
+    def upload_files(self, files: Sequence[tuple[str, bytes]]) -> Steps[list[Uploaded]]:
+        """Write many files in one revision; each has its own verdict, in order, and a bad one stops no other."""
+        items = [{"path": path, "content": _base64(content)} for path, content in files]
+        answer = yield from self._ask(
+            "POST",
+            f"{self._at}/files:upload",
+            lambda data: [parsing.uploaded(item) for item in parsing.objects(data, "items")],
+            body={"files": items},
+        )
+        return _one_for_each(answer, items)
+
+    @call
+    def download_files(self, paths: Sequence[str]) -> Steps[list[Downloaded]]:
+        """Many whole files, each with its own verdict, in order."""
+        answer = yield from self._question(
+            "files:download",
+            lambda data: [parsing.downloaded(item) for item in parsing.objects(data, "items")],
+            {"paths": list(paths)},
+        )
+        return _one_for_each(answer, paths)
+
+    # Entries
+
+    @call
+    def scaffold(self) -> Steps[list[str]]:
+        """Make what is missing of an empty memory: indexes and headings. The paths that were made."""
+        return self._ask("POST", f"{self._at}:scaffold", lambda data: list(parsing.texts(data, "created")))
+
+    @call
+    def list_entries(
+        self,
+        *,
+        kind: MemoryKind | None = None,
+        category: MemoryCategory | None = None,
+        tags: Sequence[str] = (),
+        source: str | None = None,
+        confidence: Confidence | None = None,
+        status: Status | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        path_prefix: str | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+        revision: AsOf | None = None,
+    ) -> Steps[Page[EntryRead]]:
+        """One page of the entries that pass all the filters, newest first."""
+        query = {
+            "kind": kind,
+            "category": category,
+            "tag": list(tags) or None,
+            "source": source,
+            "confidence": confidence,
+            "status": status,
+            "since": _utc(since),
+            "until": _utc(until),
+            "path_prefix": path_prefix,
+            "cursor": cursor,
+            "limit": limit,
+            **_as_of(revision),
+        }
+        return self._ask(
+            "GET",
+            f"{self._at}/entries",
+            lambda data: parsing.page(data, parsing.entry_read),
+            query=query,
+        )
+
+    @call
+    def get_entry(self, entry_id: str, *, revision: AsOf | None = None) -> Steps[EntryRead]:
+        """One entry by its id; NotFound when there is none."""
+        if not entry_id:
+            raise InvalidRequest("An entry id is needed.")
+        return self._ask("GET", self._entry(entry_id), parsing.entry_read, query=_as_of(revision))
+
+    @call
+    def add_entry(
+        self,
+        category: MemoryCategory,
+        body: str,
+        *,
+        summary: str = "",
+        tags: Sequence[str] = (),
+        source: str = "agent",
+        confidence: Confidence = Confidence.MEDIUM,
+        title: str | None = None,
+        when: datetime | None = None,
+        supersedes: str | None = None,
+        expires_at: datetime | None = None,
+        message: str = "",
+    ) -> Steps[EntryWritten]:
+        """Store an entry in the file that its category has; with `supersedes`, retire that one with it."""
+        fields = {
+            "category": category,
+            "body": body,
+            "summary": summary,
+            "tags": list(tags),
+            "source": source,
+            "confidence": confidence,
+            "title": title,
+            "when": _time(when),
+            "supersedes": supersedes,
+            "expires_at": _time(expires_at),
+            "message": message or None,
+        }
+        return self._ask("POST", f"{self._at}/entries", parsing.entry_written, body=_given(fields))
+
+    @call
+    def supersede_entry(
+        self,
+        entry_id: str,
+        body: str,
+        *,
+        category: MemoryCategory | None = None,
+        summary: str | None = None,
+        tags: Sequence[str] | None = None,
+        source: str = "agent",
+        confidence: Confidence = Confidence.MEDIUM,
+        title: str | None = None,
+        when: datetime | None = None,
+        expires_at: datetime | None = None,
+        message: str = "",
+    ) -> Steps[EntryWritten]:
+        """Put a new entry in an entry's place. Category, summary and tags that are None are kept.
+
+        A procedure stays in its file unless it gets a `title`.
+        """
+        fields = {
+            "category": category,
+            "body": body,
+            "summary": summary,
+            "tags": None if tags is None else list(tags),
+            "source": source,
+            "confidence": confidence,
+            "title": title,
+            "when": _time(when),
+            "expires_at": _time(expires_at),
+            "message": message or None,
+        }
+        return self._ask(
+            "POST", f"{self._entry(entry_id)}:supersede", parsing.entry_written, body=_given(fields)
+        )
+
+    @call
+    def retire_entry(self, entry_id: str, *, if_match: str | None = None) -> Steps[EntryRetired]:
+        """Take an entry out of its file; the history keeps it."""
+        return self._ask(
+            "DELETE", self._entry(entry_id), parsing.entry_retired, headers=_preconditions(if_match)
+        )
+
+    @call
+    def search(
+        self,
+        query: str = "",
+        *,
+        mode: SearchMode = "words",
+        kind: MemoryKind | None = None,
+        category: MemoryCategory | None = None,
+        tags: Sequence[str] = (),
+        source: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        include_superseded: bool = False,
+        cursor: str | None = None,
+        limit: int | None = None,
+        revision: AsOf | None = None,
+    ) -> Steps[Page[EntryRead]]:
+        """One page of the entries that hold all the words of `query` (or, as a phrase, exactly that text)."""
+        fields = {
+            "query": query,
+            "mode": mode,
+            "kind": kind,
+            "category": category,
+            "tags": list(tags) or None,
+            "source": source,
+            "since": _time(since),
+            "until": _time(until),
+            "include_superseded": include_superseded,
+            "cursor": cursor,
+            "limit": limit,
+        }
+        return self._question(
+            "search", lambda data: parsing.page(data, parsing.entry_read), fields, revision=revision
+        )
+
+    @call
+    def recent_episodes(
+        self, *, since: datetime | None = None, limit: int | None = None
+    ) -> Steps[list[EntryRead]]:
+        """The newest `limit` active episodes, oldest first."""
+        return self._ask(
+            "GET",
+            f"{self._at}/episodes",
+            lambda data: [parsing.entry_read(item) for item in parsing.objects(data, "items")],
+            query={"since": _utc(since), "limit": limit},
+        )
+
+    @call
+    def read_index(self, kind: MemoryKind | None = None, *, revision: AsOf | None = None) -> Steps[IndexView]:
+        """The router index of a kind, or the root one."""
+        query = {"kind": kind, **_as_of(revision)}
+        return self._ask("GET", f"{self._at}/index", parsing.index_view, query=query)
+
+    # History
+
+    @call
+    def list_revisions(
+        self,
+        *,
+        actor: str | None = None,
+        path: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        cursor: str | None = None,
+        limit: int | None = None,
+    ) -> Steps[Page[Revision]]:
+        """One page of the tree's revisions, newest first: by an actor's id, of a file or folder, of a time."""
+        query = {
+            "actor": actor,
+            "path": None if path is None else _folder(path),
+            "since": _utc(since),
+            "until": _utc(until),
+            "cursor": cursor,
+            "limit": limit,
+        }
+        return self._ask(
+            "GET",
+            f"{self._at}/revisions",
+            lambda data: parsing.page(data, parsing.revision),
+            query=query,
+        )
+
+    @call
+    def get_revision(self, number: int) -> Steps[RevisionDetail]:
+        """A revision with the files and entries that it changed."""
+        return self._ask("GET", self._revision(number), parsing.revision_detail)
+
+    @call
+    def diff(self, old: int, new: int | None = None, *, path: str | None = None) -> Steps[list[FileDiff]]:
+        """How each file, or those at and below `path`, differs between a revision and another one, or now."""
+        return self._ask(
+            "GET",
+            f"{self._revision(old)}/diff",
+            lambda data: [parsing.file_diff(item) for item in parsing.objects(data, "items")],
+            query={"against": new, "path": None if path is None else _folder(path)},
+        )
+
+    @call
+    def blame(self, path: str, *, revision: AsOf | None = None) -> Steps[Blame]:
+        """For each line of a text file, the revision that last changed it."""
+        query = {"path": _canonical(path), **_as_of(revision)}
+        return self._ask("GET", f"{self._at}/blame", parsing.blame, query=query)
+
+    @call
+    def entry_history(self, entry_id: str) -> Steps[list[EntryVersion]]:
+        """What an entry was from revision to revision, and before it those that it superseded; oldest first."""
+        return self._ask(
+            "GET",
+            f"{self._entry(entry_id)}/history",
+            lambda data: [parsing.entry_version(item) for item in parsing.objects(data, "items")],
+        )
+
+    @call
+    def restore(self, revision: int, *, path: str | None = None, message: str = "") -> Steps[Restored]:
+        """Bring a file, a folder, or all that the key sees back to what it was; what came since goes."""
+        body = {} if path is None else {"path": _folder(path)}
+        return self._restore(revision, body, message)
+
+    @call
+    def restore_entry(self, entry_id: str, revision: int, *, message: str = "") -> Steps[Restored]:
+        """Bring one entry back as it was; the rest of its file stays as it is."""
+        return self._restore(revision, {"entry": entry_id}, message)
+
+    @call
+    def undo(
+        self,
+        *,
+        revision: int | None = None,
+        actor: str | None = None,
+        since: int | None = None,
+        dry_run: bool = False,
+        skip_conflicts: bool = False,
+        message: str = "",
+    ) -> Steps[Undone]:
+        """Take back what one revision, or one actor from the revision `since` on, did; what others did stays.
+
+        UndoRefused when something has changed since in the same place, unless `skip_conflicts` asks for the rest.
+        With `dry_run` nothing is changed, and the answer says what would be.
+        """
+        fields = {
+            "revision": revision,
+            "actor": actor,
+            "since": since,
+            "dry_run": dry_run or None,
+            "skip_conflicts": skip_conflicts or None,
+        }
+        return self._ask(
+            "POST",
+            f"{self._at}:undo",
+            parsing.undone,
+            body=_with_message(_given(fields), message),
+        )
+
+    # The whole tree
+
+    @call
+    def batch(self, operations: Sequence[Mapping[str, object]], *, message: str = "") -> Steps[BatchResult]:
+        """Many changes in one revision, all or none; each is an object with `op` and the fields of its call."""
+        body = _with_message({"operations": list(operations)}, message)
+        return self._ask("POST", f"{self._at}/batch", parsing.batch_result, body=body)
+
+    @call
+    def import_zip(self, archive: bytes | Path, *, dry_run: bool = False) -> Steps[ImportReport]:
+        """Bring the files of a zip archive into the tree, in one revision, all or none."""
+        return self._import(archive, "zip", None, dry_run)
+
+    @call
+    def import_archive(
+        self, archive: bytes | Path, *, format: ImportFormat, only: str | None = None, dry_run: bool = False
+    ) -> Steps[ImportReport]:
+        """Bring in a tree or another system's memories, in one revision, all or none.
+
+        A `zip` is a tree or a memory folder, `pydantic-deep` a zip of its notebooks, `jsonl` interchange v1 and
+        `mneme` a SQLite file. `only` names the tree (jsonl) or agent (mneme) to take, where the file holds several.
+        An archive that is a Path is sent in pieces, and never whole in memory.
+        """
+        return self._import(archive, format, only, dry_run)
+
+    # Requests
+
+    def _trees_after(self, cursor: str | None) -> Steps[Page[TreeInfo]]:
+        query = {"cursor": cursor, "limit": _LARGEST_PAGE}
+        return self._ask("GET", "/trees", lambda data: parsing.page(data, parsing.tree_info), query=query)
+
+    def _keys_after(self, cursor: str | None) -> Steps[Page[KeyInfo]]:
+        query = {"cursor": cursor, "limit": _LARGEST_PAGE}
+        return self._ask("GET", "/keys", lambda data: parsing.page(data, parsing.key_info), query=query)
+
+    def _bytes(self, path: str, revision: AsOf | None) -> Steps[FileBytes]:
+        response = yield from self._connection.send(
+            "GET", self._file(path), query=_as_of(revision), headers={"Accept": _RAW}
+        )
+        return FileBytes(_canonical(path), response.content, _etag(response))
+
+    def _export(self, name: str, media_type: str, revision: AsOf | None) -> Steps[httpx.Response]:
+        return self._connection.send(
+            "GET", f"{self._at}/{name}", query=_as_of(revision), headers={"Accept": media_type}, streamed=True
+        )
+
+    def _import(
+        self, archive: bytes | Path, format: ImportFormat, only: str | None, dry_run: bool
+    ) -> Steps[ImportReport]:
+        return self._ask(
+            "POST",
+            f"{self._at}/imports",
+            parsing.import_report,
+            query={"dry_run": dry_run or None, "format": format, "only": only},
+            content=archive,
+            headers={"Content-Type": _RAW},
+            patience=_IMPORT_SECONDS,
+        )
+
+    def _file(self, path: str) -> str:
+        return f"{self._at}/files/{quote(_canonical(path)[1:], safe='/')}"
+
+    def _entry(self, entry_id: str) -> str:
+        return f"{self._at}/entries/{segment(entry_id)}"
+
+    def _revision(self, number: int) -> str:
+        return f"{self._at}/revisions/{number}"
+
+    def _restore(self, revision: int, body: Mapping[str, object], message: str) -> Steps[Restored]:
+        return self._ask(
+            "POST",
+            f"{self._revision(revision)}:restore",
+            parsing.restored,
+            body=_with_message(body, message),
+        )
+
+    def _listing(
+        self, folder: str, *, depth: int | None, cursor: str | None, limit: int | None, revision: AsOf | None
+    ) -> Steps[Page[Listed]]:
+        query = {
+            "prefix": _folder(folder),
+            "depth": depth,
+            "cursor": cursor,
+            "limit": limit,
+            **_as_of(revision),
+        }
+        return self._ask(
+            "GET",
+            f"{self._at}/files",
+            lambda data: parsing.page(data, parsing.listed),
+            query=query,
+        )
+
+    def _patch(
+        self, path: str, body: Mapping[str, object], *, if_match: str | None, message: str
+    ) -> Steps[Edited]:
+        response = yield from self._connection.send(
+            "PATCH", self._file(path), body=_with_message(body, message), headers=_preconditions(if_match)
+        )
+        return _parsed(response, lambda data: parsing.edited(data, _etag(response)))
+
+    def _question[Answer](
+        self,
+        name: str,
+        parse: Callable[[parsing.Json], Answer],
+        body: Mapping[str, object],
+        *,
+        revision: AsOf | None = None,
+    ) -> Steps[Answer]:
+        """A POST that only reads."""
+        return self._ask("POST", f"{self._at}/{name}", parse, body=_given({**body, **_as_of(revision)}))
+
+    def _ask[Answer](
+        self, method: str, path: str, parse: Callable[[parsing.Json], Answer], **request: Unpack[RequestParts]
+    ) -> Steps[Answer]:
+        response = yield from self._connection.send(method, path, **request)
+        return _parsed(response, parse)
+
+
+def _parsed[Answer](response: httpx.Response, parse: Callable[[parsing.Json], Answer]) -> Answer:
+    data = json_object(response)
+    try:
+        return parse(data)
+    except ValueError as error:
+        raise UnexpectedAnswer(
+            f"The server's answer can't be read: {error}. Client and server may be of different versions.",
+            status=response.status_code,
+        ) from error
+
+
+def _all_items[Item](page_after: Callable[[str | None], Steps[Page[Item]]]) -> Steps[list[Item]]:
+    page = yield from page_after(None)
+    items = list(page.items)
+    while page.next is not None:
+        page = yield from page_after(page.next)
+        items += page.items
+    return items
+
+
+def _one_for_each[Item](answer: list[Item], asked: Sequence[object]) -> list[Item]:
+    if len(answer) != len(asked):
+        raise UnexpectedAnswer(f"The server answered {len(answer)} of {len(asked)} files.")
+    return answer
+
+
+def _key(key_id: str) -> str:
+    return f"/keys/{segment(key_id)}"
+
+
+def _canonical(path: str) -> str:
+    try:
+        return canonical_path(path)
+    except FormatError as error:
+        raise InvalidRequest(str(error), code=error.code) from error
+
+
+def _folder(path: str) -> str:
+    try:
+        return canonical_folder(path)
+    except FormatError as error:
+        raise InvalidRequest(str(error), code=error.code) from error
+
+
+def _content(content: str | bytes | Path) -> bytes | Path:
+    if isinstance(content, str):
+        return _utf8(content)
+    return content if isinstance(content, Path) else bytes(content)
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return checked_text(text, field="content", max_bytes=sys.maxsize, nul_allowed=True).encode()
+    except FormatError as error:
+        raise InvalidRequest(str(error), code=error.code) from error
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _as_of(revision: AsOf | None) -> dict[str, object]:
+    """The parameter that says which moment to read."""
+    if isinstance(revision, datetime):
+        return {"at": _time(revision)}
+    return {} if revision is None else {"revision": revision}
+
+
+def _given(fields: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _with_message(body: Mapping[str, object], message: str) -> dict[str, object]:
+    return {**body, "message": message} if message else dict(body)
+
+
+def _preconditions(if_match: str | None, *, create_only: bool = False) -> dict[str, str]:
+    headers = {}
+    if if_match is not None:
+        headers["If-Match"] = if_match if if_match == "*" else f'"{if_match}"'
+    if create_only:
+        headers["If-None-Match"] = "*"
+    return headers
+
+
+def _etag(response: httpx.Response) -> str | None:
+    etag: str | None = response.headers.get("ETag")
+    return etag.removeprefix("W/").strip('"') if etag else None
+
+
+def _utc(at: datetime | None) -> datetime | None:
+    """The instant in UTC; a naive one already is."""
+    if at is None:
+        return None
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at
+
+
+def _time(at: datetime | None) -> str | None:
+    aware = _utc(at)
+    return None if aware is None else aware.isoformat()
