@@ -36,6 +36,7 @@ from memsvc.client.results import (
 )
 from memsvc.format import Confidence, FormatError, IndexRow, MemoryCategory, MemoryHit, MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
+from memsvc.recall.search import Query, search
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import EntryDraft
@@ -244,14 +245,18 @@ class PostgresBackend(BackendProtocol):
         tags: tuple[str, ...] = (),
         include_superseded: bool = False,
         limit: int = 20,
+        ranked: bool = False,
     ) -> list[MemoryHit]:
-        """Entries that hold every word of `query`, newest first."""
+        """Entries that hold every word of `query`, newest first; `ranked`, those that answer it, best first."""
         wanted = EntryFilter(
             kind=kind, category=category, tags=tags, active=None if include_superseded else True
         )
 
         def page(cursor: str | None, size: int) -> EntriesPage:
-            return reads.search_entries(self._access, query, wanted, cursor=cursor, limit=size)
+            if not ranked:
+                return reads.search_entries(self._access, query, wanted, cursor=cursor, limit=size)
+            found = search(self._access, Query(text=query, wanted=wanted), cursor=cursor, limit=size)
+            return EntriesPage([hit.found for hit in found.items], found.next)
 
         return _answer_or_refuse(lambda: _collected(page, max(1, limit)))
 

@@ -111,6 +111,7 @@ class FileMemory:
         tags: tuple[str, ...] = (),
         include_superseded: bool = False,
         limit: int = 20,
+        ranked: bool = False,
     ) -> list[MemoryHit]:
         words = folded(query).split()
         wanted = set(tag_keys(tags))
@@ -121,9 +122,9 @@ class FileMemory:
             and kind in (None, hit.entry.kind)
             and category in (None, hit.entry.category)
             and wanted <= set(tag_keys(hit.entry.tags))
-            and _holds_all(hit.entry, words)
+            and _holds(hit.entry, words) >= (min(1, len(words)) if ranked else len(words))
         ]
-        hits.sort(key=lambda hit: hit.entry.created, reverse=True)
+        hits.sort(key=lambda hit: (_holds(hit.entry, words), hit.entry.created), reverse=True)
         return hits[: max(1, limit)]
 
     def memory_recent_episodes(self, *, since: datetime | None = None, limit: int = 100) -> list[MemoryHit]:
@@ -228,8 +229,7 @@ def _require_text(path: str, data: bytes) -> None:
         ) from None
 
 
-def _holds_all(entry: MemoryEntry, words: list[str]) -> bool:
-    if not words:
-        return True
-    text = search_text(entry)
-    return all(word in text for word in words)
+def _holds(entry: MemoryEntry, words: list[str]) -> int:
+    """How many of the words an entry holds."""
+    text = search_text(entry) if words else ""
+    return sum(word in text for word in words)

@@ -92,10 +92,13 @@ class MemoryStore:
         tags: tuple[str, ...] = (),
         include_superseded: bool = False,
         limit: int = DEFAULT_SEARCH_LIMIT,
+        ranked: bool = False,
     ) -> list[MemoryHit]:
         """Entries that hold every word of `query` and carry all `tags`, newest first, at least one and at most `limit`.
 
-        Case doesn't matter. An empty query matches everything.
+        Case doesn't matter. An empty query matches everything. With `ranked` those that answer `query`, best
+        first: over `PostgresBackend` and `RemoteBackend` by words and by meaning, elsewhere by how many of its words
+        they hold.
         """
         return self._memory.memory_search(
             query,
@@ -104,6 +107,7 @@ class MemoryStore:
             tags=tags,
             include_superseded=include_superseded,
             limit=limit,
+            ranked=ranked,
         )
 
     def recent_episodes(self, *, since: datetime | None = None, limit: int = 100) -> list[MemoryHit]:

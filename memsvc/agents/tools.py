@@ -109,7 +109,7 @@ class _Recall:
         query: Annotated[
             str,
             Field(
-                description="Words that an entry must all hold; empty to browse by kind, category or tags."
+                description="What you want to know, in your own words; empty to browse by kind, category or tags."
             ),
         ] = "",
         kind: _Kind = None,
@@ -125,11 +125,11 @@ class _Recall:
             Field(description="Also entries that a newer one has replaced; for questions about the past."),
         ] = False,
     ) -> str:
-        """Find entries by words, tags, kind or category, newest first.
+        """Find the entries that answer a question, best first, or browse by tags, kind or category, newest first.
 
-        Use short, distinctive words rather than whole sentences, since each of them has to occur in an entry, and try
-        other words before you conclude that nothing is known. Each hit shows the entry's id and file, its date,
-        confidence, source and tags, its summary and the beginning of its text.
+        Ask for one thing at a time, with the names and words that matter, and ask in other words before you conclude
+        that nothing is known: the first hits are the nearest ones, not always an answer. Each hit shows the entry's id
+        and file, its date, confidence, source and tags, its summary and the beginning of its text.
         """
         hits = self._store.search(
             query,
@@ -138,6 +138,7 @@ class _Recall:
             tags=tuple(tags or ()),
             include_superseded=include_superseded,
             limit=max(1, min(limit, MAX_SEARCH_LIMIT)),
+            ranked=True,
         )
         if not hits:
             return "No memory entry matched. Memory may simply not hold this yet."

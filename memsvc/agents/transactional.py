@@ -47,8 +47,9 @@ class EntryMemory(Protocol):
         tags: tuple[str, ...] = (),
         include_superseded: bool = False,
         limit: int = 20,
+        ranked: bool = False,
     ) -> list[MemoryHit]:
-        """Entries that hold every word of `query`, newest first."""
+        """Entries that hold every word of `query`, newest first; `ranked`, those that answer it, best first."""
         ...
 
     def memory_recent_episodes(self, *, since: datetime | None = None, limit: int = 100) -> list[MemoryHit]:

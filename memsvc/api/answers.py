@@ -78,6 +78,7 @@ def tree(found: Tree) -> Json:
     return {
         "name": found.name,
         "description": found.description,
+        "language": found.language,
         "revision": found.revision,
         "created_at": found.created_at,
         "archived_at": found.archived_at,

@@ -28,6 +28,7 @@ from memsvc.api.fields import (
 from memsvc.format import Confidence, MemoryCategory, MemoryKind
 from memsvc.recall.search import Mode
 from memsvc.transfer.formats import ImportFormat
+from memsvc.tree.models import DEFAULT_LANGUAGE, LANGUAGES
 from memsvc.tree.trees import MAX_DESCRIPTION_BYTES
 
 MAX_MESSAGE_BYTES = 1000
@@ -364,8 +365,12 @@ class TreeName(Input):
         return name
 
 
+Language = StrEnum("Language", {name.upper(): name for name in LANGUAGES})  # type: ignore[misc]
+
+
 class TreeInput(TreeName):
     description = tree_description_field(default="")
+    language = EnumField(Language, default=DEFAULT_LANGUAGE)
 
 
 class TreesQuery(Query):
@@ -374,7 +379,13 @@ class TreesQuery(Query):
 
 
 class TreePatch(Input):
-    description = tree_description_field()
+    description = tree_description_field(default=None)
+    language = EnumField(Language, default=None)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if attrs["description"] is None and attrs["language"] is None:
+            raise serializers.ValidationError({"": ["Give description or language."]}, code="required")
+        return attrs
 
 
 class CloneInput(TreeName):

@@ -32,7 +32,9 @@ class TreesView(TenantView):
     def post(self, request: Request) -> Response:
         data = self.body(TreeInput)
         require_every_tree(self.caller, data["name"])
-        made = trees.create_tree(self.caller.tenant, data["name"], description=data["description"])
+        made = trees.create_tree(
+            self.caller.tenant, data["name"], description=data["description"], language=data["language"]
+        )
         return Response(answers.tree(made), status=201)
 
 
@@ -48,7 +50,8 @@ class TreeDetailView(TreeView):
 
     def patch(self, request: Request, tree: str) -> Response:
         data = self.body(TreePatch)
-        return Response(answers.tree(trees.describe_tree(self.access, data["description"])))
+        described = trees.describe_tree(self.access, data["description"], language=data["language"])
+        return Response(answers.tree(described))
 
     def delete(self, request: Request, tree: str) -> Response:
         """Delete a tree with its history, for good: `confirm` must repeat its name."""

@@ -253,14 +253,16 @@ class RemoteBackend(BackendProtocol):
         tags: tuple[str, ...] = (),
         include_superseded: bool = False,
         limit: int = 20,
+        ranked: bool = False,
     ) -> list[MemoryHit]:
-        """Entries that hold every word of `query`, newest first."""
+        """Entries that hold every word of `query`, newest first; `ranked`, those that answer it, best first."""
         hits: list[MemoryHit] = []
         cursor: str | None = None
         with _refusals_as_value_errors():
             while True:
                 page = self._client.search(
                     query,
+                    mode="hybrid" if ranked else "words",
                     kind=kind,
                     category=category,
                     tags=tags,

@@ -36,6 +36,7 @@ from memsvc.client.records import (
     EntryWritten,
     FileBytes,
     FileDiff,
+    Hit,
     ImportReport,
     IndexView,
     KeyInfo,
@@ -63,7 +64,7 @@ from memsvc.format.layout import MemoryCategory, MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
 from memsvc.format.text import checked_text
 
-type SearchMode = Literal["words", "phrase"]
+type SearchMode = Literal["hybrid", "lexical", "semantic", "words", "phrase"]
 type Status = Literal["active", "superseded", "all"]
 type ImportFormat = Literal["zip", "jsonl", "pydantic-deep", "mneme"]
 # A revision's number, or an instant: what was the newest revision then.
@@ -135,9 +136,15 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         return _all_items(self._trees_after)
 
     @call
-    def create_tree(self, name: str, *, description: str = "") -> Steps[TreeInfo]:
-        """Make a new, empty tree; Conflict when there is one of that name. This client stays on its own tree."""
-        return self._ask("POST", "/trees", parsing.tree_info, body={"name": name, "description": description})
+    def create_tree(
+        self, name: str, *, description: str = "", language: str | None = None
+    ) -> Steps[TreeInfo]:
+        """Make a new, empty tree; Conflict when there is one of that name. This client stays on its own tree.
+
+        In its `language` ("english" by default; "simple" for none) words are stemmed when entries are searched.
+        """
+        body = _given({"name": name, "description": description, "language": language})
+        return self._ask("POST", "/trees", parsing.tree_info, body=body)
 
     @call
     def describe(self) -> Steps[TreeDetail]:
@@ -147,6 +154,11 @@ class Calls[Conn: (Connection, AsyncConnection)]:
     @call
     def set_description(self, description: str) -> Steps[TreeInfo]:
         return self._ask("PATCH", self._at, parsing.tree_info, body={"description": description})
+
+    @call
+    def set_language(self, language: str) -> Steps[TreeInfo]:
+        """Let the tree's entries be found by the words of another language."""
+        return self._ask("PATCH", self._at, parsing.tree_info, body={"language": language})
 
     @call
     def clone_tree(self, name: str, *, revision: int | None = None) -> Steps[TreeInfo]:
@@ -531,34 +543,51 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         self,
         query: str = "",
         *,
-        mode: SearchMode = "words",
+        mode: SearchMode = "hybrid",
         kind: MemoryKind | None = None,
         category: MemoryCategory | None = None,
         tags: Sequence[str] = (),
+        any_tags: Sequence[str] = (),
         source: str | None = None,
+        actor: str | None = None,
+        confidence: Confidence | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        path_prefix: str | None = None,
         include_superseded: bool = False,
+        recency: bool = False,
+        timezone: str | None = None,
         cursor: str | None = None,
         limit: int | None = None,
         revision: AsOf | None = None,
-    ) -> Steps[Page[EntryRead]]:
-        """One page of the entries that hold all the words of `query` (or, as a phrase, exactly that text)."""
+    ) -> Steps[Page[Hit]]:
+        """One page of the entries that answer `query`, best first, by words and by meaning ("hybrid").
+
+        Also by one of them ("lexical", "semantic"); or those that hold all the words, or the text as it stands,
+        newest first ("words", "phrase"). An empty query browses. `recency` lets newer entries of equal worth come
+        first; `timezone` is where the days of a question about "yesterday" begin.
+        """
         fields = {
             "query": query,
             "mode": mode,
             "kind": kind,
             "category": category,
             "tags": list(tags) or None,
+            "any_tags": list(any_tags) or None,
             "source": source,
+            "actor": actor,
+            "confidence": confidence,
             "since": _time(since),
             "until": _time(until),
+            "path_prefix": None if path_prefix is None else _folder(path_prefix),
             "include_superseded": include_superseded,
+            "recency": recency,
+            "timezone": timezone,
             "cursor": cursor,
             "limit": limit,
         }
         return self._question(
-            "search", lambda data: parsing.page(data, parsing.entry_read), fields, revision=revision
+            "search", lambda data: parsing.page(data, parsing.hit), fields, revision=revision
         )
 
     @call

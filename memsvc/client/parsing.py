@@ -33,6 +33,17 @@ def number(data: Json, name: str) -> int:
     return value
 
 
+def fraction(data: Json, name: str) -> float:
+    value = data.get(name)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise ValueError(f"'{name}' is no number")
+    return float(value)
+
+
+def optional_fraction(data: Json, name: str) -> float | None:
+    return None if data.get(name) is None else fraction(data, name)
+
+
 def optional_number(data: Json, name: str) -> int | None:
     return None if data.get(name) is None else number(data, name)
 
@@ -105,6 +116,7 @@ def tree_info(data: Json) -> records.TreeInfo:
     return records.TreeInfo(
         name=text(data, "name"),
         description=text(data, "description"),
+        language=text(data, "language"),
         revision=number(data, "revision"),
         created_at=moment(data, "created_at"),
         archived_at=optional_moment(data, "archived_at"),
@@ -115,6 +127,7 @@ def tree_detail(data: Json) -> records.TreeDetail:
     return records.TreeDetail(
         name=text(data, "name"),
         description=text(data, "description"),
+        language=text(data, "language"),
         revision=number(data, "revision"),
         created_at=moment(data, "created_at"),
         archived_at=optional_moment(data, "archived_at"),
@@ -269,6 +282,28 @@ def entry_read(data: Json) -> records.EntryRead:
         revision=number(data, "revision"),
         expires_at=optional_moment(data, "expires_at"),
     )
+
+
+def hit(data: Json) -> records.Hit:
+    found = entry_read(data)
+    return records.Hit(
+        path=found.path,
+        entry=found.entry,
+        revision=found.revision,
+        expires_at=found.expires_at,
+        score=optional_fraction(data, "score"),
+        parts={name: fraction(mapping(data, "parts"), name) for name in mapping(data, "parts")},
+        highlights=tuple(map(highlight, objects(data, "highlights"))),
+        line=optional_number(data, "line"),
+        duplicates=texts(data, "duplicates"),
+    )
+
+
+def highlight(data: Json) -> records.Highlight:
+    ranges = data.get("ranges")
+    if not isinstance(ranges, list):
+        raise ValueError("'ranges' is no list")
+    return records.Highlight(text(data, "text"), tuple((int(start), int(end)) for start, end in ranges))
 
 
 def entry_written(data: Json) -> records.EntryWritten:

@@ -39,6 +39,7 @@ class TreeInfo:
 
     name: str
     description: str
+    language: str
     revision: int
     created_at: datetime
     archived_at: datetime | None
@@ -221,6 +222,29 @@ class EntryRead:
     entry: MemoryEntry
     revision: int
     expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Highlight:
+    """A piece of an entry's body, and the ranges in it (from, to; in characters) that answer the query."""
+
+    text: str
+    ranges: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit(EntryRead):
+    """An entry that was found, and why it stands where it stands.
+
+    `parts` says what `score` is made of, `line` where the entry begins in its file, counted from 1; `duplicates` are
+    the ids of entries that say the same and are left out for it. A page that is not ranked has no scores.
+    """
+
+    score: float | None = None
+    parts: Mapping[str, float] = field(default_factory=dict)
+    highlights: tuple[Highlight, ...] = ()
+    line: int | None = None
+    duplicates: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -270,7 +270,7 @@ def _lines(now: Moment, blocks: Sequence[Block]) -> dict[Any, int]:
             f"SELECT * FROM ({counted}) AS counted (id, first) WHERE id = ANY(%s)",
             [*parameters, [block.pk for block in blocks]],
         )
-        return dict(cursor.fetchall())
+        return {pk: int(first) for pk, first in cursor.fetchall()}
 
 
 def _start(cursor: str, query: Query, text: str) -> tuple[int, int]:

@@ -105,33 +105,31 @@ def measure_all(tenant: Tenant) -> tuple[int, TreeSize]:
     return trees, TreeSize(live["count"], live["size"] or 0, entries)
 
 
-def describe_tree(access: Access, description: str) -> Tree:
-    """Give a tree another description, which is for people and no part of its history."""
-    description = _checked_description(description)
+def describe_tree(access: Access, description: str | None = None, *, language: str | None = None) -> Tree:
+    """Give a tree another description or another language; what is None stays. Neither is part of its history.
+
+    By the words of the language its entries are found, also those that are there already.
+    """
+    description = None if description is None else _checked_description(description)
+    language = None if language is None else _checked_language(language)
     require_whole(access)
     access.require_write()
     with holding(access.tree) as tree:
         if tree.archived_at is not None:
             raise TreeArchived(tree.name)
-        tree.description = description
-        tree.save(update_fields=["description"])
-    return tree
-
-
-def choose_language(access: Access, language: str) -> Tree:
-    """Let a tree's entries be found by the words of another language, all that are there too. No revision of it."""
-    language = _checked_language(language)
-    require_whole(access)
-    access.require_write()
-    with holding(access.tree) as tree:
-        if tree.archived_at is not None:
-            raise TreeArchived(tree.name)
-        if tree.language != language:
+        if description is not None:
+            tree.description = description
+        if language is not None and language != tree.language:
             tree.language = language
-            tree.save(update_fields=["language"])
-            for block in Block.objects.of(tree).entries().iterator(chunk_size=500):
-                statements.set_terms(block, language=language)
+            _find_by(tree)
+        tree.save(update_fields=["description", "language"])
     return tree
+
+
+def _find_by(tree: Tree) -> None:
+    """Make all entries' terms anew, in the tree's language."""
+    for block in Block.objects.of(tree).entries().iterator(chunk_size=500):
+        statements.set_terms(block, language=tree.language)
 
 
 def archive_tree(access: Access) -> Tree:

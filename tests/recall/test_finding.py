@@ -8,7 +8,7 @@ import pytest
 from memsvc.recall.search import Mode, Query, search
 from memsvc.tree.access import Access
 from memsvc.tree.reads import EntryFilter
-from memsvc.tree.trees import choose_language
+from memsvc.tree.trees import describe_tree
 from tests.tree.support import add
 
 pytestmark = pytest.mark.django_db
@@ -118,7 +118,7 @@ GERMAN = [
     ],
 )
 def test_german_compounds_endings_and_umlauts(memory: Access, query: str, first: int) -> None:
-    choose_language(memory, "german")
+    describe_tree(memory, language="german")
     store(memory, GERMAN)
 
     assert found(memory, query)[0] == GERMAN[first]

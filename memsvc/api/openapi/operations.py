@@ -41,6 +41,7 @@ _LISTED = {
 _TREE = {
     "name": "default",
     "description": "",
+    "language": "english",
     "revision": 7,
     "created_at": "2026-03-01T09:00:00Z",
     "archived_at": None,
@@ -195,7 +196,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         refusals=(404,),
     ),
     ("TreeDetailView", "PATCH"): Operation(
-        summary="Give a tree another description",
+        summary="Give a tree another description or language",
         body=serializers.TreePatch,
         answers={200: ref("Tree")},
         example={"description": "What we know about ACME"},

@@ -4,6 +4,7 @@ from typing import Any
 
 from memsvc.format import Confidence, MemoryCategory, MemoryKind
 from memsvc.transfer.reports import Outcome
+from memsvc.tree.models import LANGUAGES
 from tenants.scopes import Scope
 
 type Schema = dict[str, Any]
@@ -71,6 +72,7 @@ _KEY = {
 _TREE = {
     "name": TEXT,
     "description": TEXT,
+    "language": enum(*LANGUAGES),
     "revision": NUMBER,
     "created_at": TIME,
     "archived_at": nullable(TIME),
