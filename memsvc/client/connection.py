@@ -232,6 +232,7 @@ class AsyncConnection(_Exchange[httpx.AsyncClient]):
     ) -> AsyncGenerator[bytes]:
         """The body of the streamed answer of a call, in pieces, as they come."""
         response = await self.run(call, *args, **kwargs)
+        # The one that fetched it, and goes on with it.
         errand: _Errand = response.request.extensions["trace"]
         async with aclosing(errand.pieces(response)) as pieces:
             with _as_memsvc_errors():
@@ -263,6 +264,7 @@ class _Errand:
         self._response: httpx.Response | None = None
 
     async def __call__(self, event: str, info: object) -> None:
+        """Hear from httpcore how far it has come."""
         if event.endswith("send_request_headers.started"):
             if self._left:
                 raise asyncio.CancelledError
@@ -292,6 +294,7 @@ class _Errand:
             await self._response.aread()
         return self._response
 
+    # A caller that is cancelled doesn't wait: an orderly end may take as long as connecting does.
     async def _apart[Result](self, work: Coroutine[Any, Any, Result]) -> Result:
         self._last = task = asyncio.create_task(work)
         try:
