@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run stop test check demo bench
+.PHONY: help setup run stop test check demo bench bench-recall
 
 UV_VERSION := 0.13.9
 UV := $(shell command -v uv || echo .tools/bin/uv)
@@ -14,7 +14,7 @@ PID_FILE := $(DATA_DIR)/gunicorn.pid
 PORT ?= 8000
 
 help: ## list the chores
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-6s  %s\n' "$$name" "$$what"; done
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-12s  %s\n' "$$name" "$$what"; done
 
 setup: $(SYNCED) ## make .venv with the locked dependencies
 
@@ -47,6 +47,9 @@ check: $(SYNCED) ## lint, format, types, imports between rooms, missing migratio
 
 demo: $(SYNCED) ## show the main job end to end; ends by itself
 	@$(PYTHON) -m memsvc.demo
+
+bench-recall: $(SYNCED) ## measure what search finds (LOCOMO=…/locomo10.json, which is not part of memsvc)
+	@$(PYTHON) -m benchmarks.evidence
 
 bench: $(SYNCED) ## measure against the peers, one table
 	@UV_PYTHON_DOWNLOADS=never $(UV) sync --quiet --frozen --inexact --group peers
