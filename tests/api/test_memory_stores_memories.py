@@ -435,6 +435,19 @@ def test_a_precondition_that_is_none_is_refused(api: APIClient, store: str, prec
     assert error(answer) == (400, "invalid_request_error")
 
 
+def test_a_header_that_would_not_guard_is_refused(api: APIClient, store: str) -> None:
+    made = make_memory(api, store)
+    url, headers = f"{store}/memories/{made['id']}", {"If-Match": f'"{digest("other")}"'}
+
+    answers = [
+        api.post(url, {"content": "x"}, format="json", headers=headers),
+        api.delete(url, headers=headers),
+    ]
+
+    assert {error(answer) for answer in answers} == {(400, "invalid_request_error")}
+    assert api.get(url).json()["content"] == "one\n"
+
+
 def test_a_delete_of_what_was_read_is_done(api: APIClient, store: str) -> None:
     made = make_memory(api, store)
 

@@ -4,9 +4,12 @@ from functools import cached_property
 from typing import Any, ClassVar
 from uuid import UUID
 
+from rest_framework.request import Request
+
 from memsvc.api.memory_stores import errors, ids, pages
 from memsvc.api.memory_stores.authentication import EitherHeaderAuthentication
 from memsvc.api.memory_stores.serializers import MAX_LISTED_IN_FULL, DoorQuery, View
+from memsvc.api.problems import InvalidRequest
 from memsvc.api.serializers import Query
 from memsvc.api.views import METHODS, TenantView, access_of, opens
 from memsvc.tree.access import Access
@@ -25,6 +28,12 @@ class DoorView(TenantView):
         # Clients add `beta=true` to every call.
         cls.queries = {**{method.upper(): DoorQuery for method in METHODS}, **cls.queries}
         super().__init_subclass__()
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        super().initial(request, *args, **kwargs)
+        if request.method not in ("GET", "HEAD") and {"If-Match", "If-None-Match"} & request.headers.keys():
+            # Taken silently, it would let a client believe in a guard that isn't there.
+            raise InvalidRequest("If-Match and If-None-Match are not taken here; send a precondition.")
 
     def get_exception_handler(self) -> Any:
         return errors.handle

@@ -27,7 +27,9 @@ from memsvc.tree.results import MemoryVersion, RedactionRead, VersionsPage
 # What a memory may be made with, and what a list shows of each.
 MAX_CONTENT_BYTES = 102_400
 _BLOCKS_AT_ONCE = 200
-_REVISIONS_AT_ONCE = 200
+# The first look takes what a page needs; each further one twice as many revisions, because few of them fit.
+_FIRST_REVISIONS = 100
+_MOST_REVISIONS = 3200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,7 @@ def list_versions(
         before = after_version(cursor) if cursor is not None else None
         found = list(islice(_walk(now, wanted, before), limit + 1))
         up_to = MAX_CONTENT_BYTES if with_content else None
-        items = [_version(now, change, up_to) for change in found[:limit]]
+        items = list(_versions(now, found[:limit], up_to))
     more = (
         cursor_of_version(found[limit - 1].number, found[limit - 1].file_id) if len(found) > limit else None
     )
@@ -71,7 +73,8 @@ def list_versions(
 def read_version(access: Access, file_id: UUID, number: int, *, with_content: bool = True) -> MemoryVersion:
     """One version of a file. Raises `VersionNotFound`."""
     with moment(access) as now:
-        return _version(now, find_change(now, file_id, number), MAX_FILE_BYTES if with_content else None)
+        up_to = MAX_FILE_BYTES if with_content else None
+        return next(_versions(now, [find_change(now, file_id, number)], up_to))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +121,9 @@ def current_versions(now: Moment, files: Sequence[File]) -> dict[UUID, int]:
 
 def _walk(now: Moment, wanted: VersionFilter, before: tuple[int, UUID] | None) -> Iterator[FileChanged]:
     revisions = _wanted(now, wanted).order_by("-number")
-    last = before[0] + 1 if before else None
+    last, at_once = before[0] + 1 if before else None, _FIRST_REVISIONS
     while True:
-        some = list((revisions.filter(number__lt=last) if last else revisions)[:_REVISIONS_AT_ONCE])
+        some = list((revisions.filter(number__lt=last) if last else revisions)[:at_once])
         if not some:
             return
         for change in _changes(now, some, only=wanted.memory):
@@ -128,7 +131,7 @@ def _walk(now: Moment, wanted: VersionFilter, before: tuple[int, UUID] | None) -
                 continue
             if wanted.operation in (None, change.operation):
                 yield change
-        last = some[-1].number
+        last, at_once = some[-1].number, min(2 * at_once, _MOST_REVISIONS)
 
 
 def _wanted(now: Moment, wanted: VersionFilter) -> QuerySet[Revision]:
@@ -229,31 +232,37 @@ def _lives(now: Moment, ids: set[UUID]) -> _Lives:
     return _Lives(now, stays, hiding)
 
 
-def _version(now: Moment, change: FileChanged, up_to: int | None) -> MemoryVersion:
-    redaction = redaction_of(now, change.file_id, change.number)
-    held = None
-    if redaction is None and change.after is not None:
-        blocks = Block.objects.of(now.access.tree).standing(change.number).filter(now.visible)
-        of_file = blocks.filter(file_id=change.file_id).order_by("position")
-        held = held_by(of_file, change.number, up_to=up_to)
-    return MemoryVersion(
-        memory=change.file_id,
-        revision=read_revision(change.revision),
-        operation=change.operation,
-        path=None if redaction else change.after or change.before,
-        text=held.text if held else None,
-        sha256=held.sha256 if held else None,
-        size=held.size if held else None,
-        redaction=redaction,
-    )
+def _versions(now: Moment, changes: Sequence[FileChanged], up_to: int | None) -> Iterator[MemoryVersion]:
+    """The versions that changes made, with text of up to `up_to` bytes; None asks for no text."""
+    redactions = _redactions(now, changes)
+    for change in changes:
+        redaction = redactions.get((change.file_id, change.number))
+        held = None
+        if redaction is None and change.after is not None:
+            blocks = Block.objects.of(now.access.tree).standing(change.number).filter(now.visible)
+            of_file = blocks.filter(file_id=change.file_id).order_by("position")
+            held = held_by(of_file, change.number, up_to=up_to)
+        yield MemoryVersion(
+            memory=change.file_id,
+            revision=read_revision(change.revision),
+            operation=change.operation,
+            path=None if redaction else change.after or change.before,
+            text=held.text if held else None,
+            sha256=held.sha256 if held else None,
+            size=held.size if held else None,
+            redaction=redaction,
+        )
 
 
-def redaction_of(now: Moment, file_id: UUID, number: int) -> RedactionRead | None:
+def _redactions(now: Moment, changes: Sequence[FileChanged]) -> dict[tuple[UUID, int], RedactionRead]:
     tree = now.access.tree
-    row = Redaction.objects.filter(
-        tenant_id=tree.tenant_id, tree_id=tree.pk, file_id=file_id, number=number
-    ).first()
-    return RedactionRead(row.at, row.actor_kind, row.actor_id) if row else None
+    rows = Redaction.objects.filter(
+        tenant_id=tree.tenant_id,
+        tree_id=tree.pk,
+        file_id__in={change.file_id for change in changes},
+        number__in={change.number for change in changes},
+    )
+    return {(row.file_id, row.number): RedactionRead(row.at, row.actor_kind, row.actor_id) for row in rows}
 
 
 @dataclass(frozen=True, slots=True)
