@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from rest_framework.test import APIClient
 
+from memsvc.recall.models import Vector
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block, File, Redaction, Revision, Tree
@@ -308,6 +309,10 @@ def test_an_entry_is_gone_from_every_column(api: APIClient, owner: APIClient) ->
     )
     put(api, entry["path"][1:], "clean\n")
     store = store_named(api)
+    held = Block.objects.get(entry_id=entry["id"])
+    Vector.objects.create(
+        tenant_id=held.tenant_id, tree_id=held.tree_id, block=held, part=0, model="m", embedding=[0.5]
+    )
     for each in versions(api, store, view="full"):
         if each["content"] and CANARY in each["content"]:
             memory = api.get(f"{store}/memories/{each['memory_id']}").json()
@@ -319,6 +324,7 @@ def test_an_entry_is_gone_from_every_column(api: APIClient, owner: APIClient) ->
             assert redact(owner, store, each["id"]).status_code == 200
 
     assert not is_stored(CANARY)
+    assert not Vector.objects.exists()
     history = api.get(f"/v1/trees/default/entries/{entry['id']}/history")
     assert history.status_code == 404
 
