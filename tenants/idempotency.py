@@ -76,6 +76,12 @@ def forget_tree(tenant_id: UUID, tree_id: UUID) -> None:
     StoredAnswer.objects.filter(tenant_id=tenant_id, tree_id=tree_id).delete()
 
 
+def redact_answers(tenant_id: UUID, tree_id: UUID) -> None:
+    """Take out what stored answers may quote of a tree, hashes too. They stay, so that no write is done twice."""
+    answers = StoredAnswer.objects.filter(tenant_id=tenant_id, tree_id=tree_id)
+    answers.update(fingerprint="", headers={}, body=b"")
+
+
 def purge() -> int:
     """Delete all answers that are older than a week, of every tenant; how many those were."""
     return StoredAnswer.objects.filter(created_at__lt=_oldest()).delete()[0]

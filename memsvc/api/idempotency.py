@@ -18,7 +18,7 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memsvc.api.problems import IdempotencyInFlight, IdempotencyKeyReused, InvalidRequest
+from memsvc.api.problems import AnswerRedacted, IdempotencyInFlight, IdempotencyKeyReused, InvalidRequest
 from tenants import idempotency
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ def _replayed(view: "TenantView", key: str, fingerprint: str) -> HttpResponse:
     if first is None:
         # It was there a moment ago and has come of age since.
         raise IdempotencyInFlight
+    if not first.body:
+        raise AnswerRedacted
     if first.fingerprint != fingerprint:
         raise IdempotencyKeyReused
     headers = {**first.headers, "Idempotent-Replayed": "true"}

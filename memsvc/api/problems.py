@@ -94,6 +94,15 @@ class IdempotencyKeyReused(APIException):
     default_detail = "This Idempotency-Key was used for another request; take a new key for each write."
 
 
+class AnswerRedacted(APIException):
+    status_code = HTTPStatus.CONFLICT
+    default_code = "answer_redacted"
+    default_detail = (
+        "A write with this Idempotency-Key was done and is not done again; its answer may have quoted what was "
+        "redacted since, and is gone."
+    )
+
+
 def problem(
     status: int,
     code: str,

@@ -17,6 +17,9 @@ from memsvc.api.history import (
 )
 from memsvc.api.keys import KeysView, KeyView, RotateKeyView
 from memsvc.api.me import MeView
+from memsvc.api.memory_stores.memories import MemoriesView, MemoryView
+from memsvc.api.memory_stores.stores import ArchiveMemoryStoreView, MemoryStoresView, MemoryStoreView
+from memsvc.api.memory_stores.versions import MemoryVersionsView, MemoryVersionView, RedactMemoryVersionView
 from memsvc.api.search import SearchView
 from memsvc.api.transfer import BundleExportView, ImportsView, JsonLinesExportView, ZipExportView
 from memsvc.api.trees import ArchiveView, CloneView, ScaffoldView, TreeDetailView, TreesView
@@ -80,4 +83,15 @@ urlpatterns = [
     path("v1/trees/<str:tree>/export.jsonl", JsonLinesExportView.as_view()),
     path("v1/trees/<str:tree>/export.bundle", BundleExportView.as_view()),
     path("v1/trees/<str:tree>/imports", ImportsView.as_view()),
+    path("v1/memory_stores", MemoryStoresView.as_view()),
+    path("v1/memory_stores/<str:store_id>", MemoryStoreView.as_view()),
+    path("v1/memory_stores/<str:store_id>/archive", ArchiveMemoryStoreView.as_view()),
+    path("v1/memory_stores/<str:store_id>/memories", MemoriesView.as_view()),
+    path("v1/memory_stores/<str:store_id>/memories/<str:memory_id>", MemoryView.as_view()),
+    path("v1/memory_stores/<str:store_id>/memory_versions", MemoryVersionsView.as_view()),
+    path("v1/memory_stores/<str:store_id>/memory_versions/<str:version_id>", MemoryVersionView.as_view()),
+    path(
+        "v1/memory_stores/<str:store_id>/memory_versions/<str:version_id>/redact",
+        RedactMemoryVersionView.as_view(),
+    ),
 ]

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, cast
 from uuid import UUID
 
 from django.conf import settings
+from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer, JSONRenderer
@@ -22,6 +23,7 @@ from memsvc.api.preconditions import quoted
 from memsvc.api.serializers import Input, NoQuery, Query
 from memsvc.tree.access import Access
 from memsvc.tree.errors import TreeNotFound
+from memsvc.tree.models import Tree
 from memsvc.tree.trees import tree_of
 from tenants.authentication import Caller, KeyAuthentication
 from tenants.models import ApiKey
@@ -43,8 +45,11 @@ class TenantView(APIView):
     # Whether a write may work for longer between two statements than the database lets a transaction be idle.
     thinks_for_long: ClassVar[bool] = False
 
-    authentication_classes = (KeyAuthentication,)
+    authentication_classes: Sequence[type[BaseAuthentication]] = (KeyAuthentication,)
     permission_classes = ()
+    # In which shape its errors are answered: of a component of the description, and of which type.
+    error_shape: ClassVar[tuple[str, str]] = ("Problem", problems.MEDIA_TYPE)
+
     parser_classes: Sequence[type[BaseParser]] = (StrictJSONParser,)
     renderer_classes: Sequence[type[BaseRenderer]] = (JSONRenderer,)
     http_method_names = (*METHODS, "head")
@@ -119,18 +124,22 @@ class TreeView(TenantView):
 
     @cached_property
     def access(self) -> Access:
-        key, name = self.caller.key, unicodedata.normalize("NFC", unmarked(self.kwargs["tree"]))
-        if not opens(key, name):
+        name = unicodedata.normalize("NFC", unmarked(self.kwargs["tree"]))
+        if not opens(self.caller.key, name):
             raise TreeNotFound(name)
-        return Access(
-            tree=tree_of(self.caller.tenant, name),
-            actor=self.caller.actor,
-            prefix=key.path_prefix,
-            writable=Scope.WRITE in self.caller.scopes,
-        )
+        return access_of(self.caller, tree_of(self.caller.tenant, name))
 
     def tree_in_answer(self) -> UUID | None:
         return self.access.tree.pk
+
+
+def access_of(caller: Caller, tree: Tree) -> Access:
+    return Access(
+        tree=tree,
+        actor=caller.actor,
+        prefix=caller.key.path_prefix,
+        writable=Scope.WRITE in caller.scopes,
+    )
 
 
 def opens(key: ApiKey, tree: str) -> bool:

@@ -22,11 +22,11 @@ MAX_SHOWN_BYTES = MAX_BODY_BYTES
 
 @admin.register(Tree)
 class TreeAdmin(ReadOnlyAdmin):
-    list_display = ("name", "tenant", "revision", "created_at")
-    fields = ("id", "tenant", "name", "revision", "created_at")
+    list_display = ("name", "title", "tenant", "revision", "created_at")
+    fields = ("id", "tenant", "name", "title", "revision", "created_at")
     readonly_fields = ("id", "created_at")
     list_select_related = ("tenant",)
-    search_fields = ("name",)
+    search_fields = ("name", "title")
     ordering = ("tenant__slug", "name")
 
 

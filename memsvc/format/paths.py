@@ -2,8 +2,8 @@
 
 A path is absolute (`/memory/semantic_memory/facts.md`), in NFC, without empty segments and without a trailing
 slash. `canonical_path` brings what agents send to that form. Other doors refuse what isn't in that form already:
-`spelt_path` only that, `visible_path` also names that don't show what they are, `strict_path` also names that other
-systems can't hold.
+`spelt_path` only that, `composed_path` also what isn't in NFC, `visible_path` names that don't show what they are,
+`strict_path` also names that other systems can't hold.
 """
 
 import re
@@ -18,6 +18,7 @@ MAX_STRICT_DEPTH = 64
 
 _ROUTERS = frozenset({ROOT_INDEX_PATH, *map(index_path, KIND_DIRECTORIES)})
 _LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 # Letters, marks and signs that show nothing, although Unicode calls them neither control nor format characters.
 _UNSEEN = re.compile(
@@ -49,6 +50,19 @@ def spelt_path(text: str) -> str:
     path = canonical_path(text)
     if path != unicodedata.normalize("NFC", text):
         raise InvalidPath(f"{_shown(text)} is not spelt as a path; write {_shown(path)}")
+    return path
+
+
+def composed_path(text: str) -> str:
+    """Return a file's path if it is spelt canonically, in NFC already, and without control and format characters.
+
+    Nothing is mended. This is the rule of memory stores for new names.
+    """
+    path = spelt_path(text)
+    if path != text:
+        raise InvalidPath(f"{_shown(text)} is not in the Unicode form NFC; compose it before it is sent")
+    if any(unicodedata.category(character) in _CONTROLS for character in path):
+        raise InvalidPath(f"{_shown(text)} holds a control or format character; take it out")
     return path
 
 

@@ -61,6 +61,7 @@ FROM (
     JOIN tree_file f ON f.tenant_id = %(tenant)s AND f.id = c.old_id
     JOIN tree_block b ON b.tenant_id = %(tenant)s AND b.file_id = c.content_id
     WHERE b.added_in <= %(revision)s AND (b.removed_in IS NULL OR b.removed_in > %(revision)s)
+      AND b.size > 0 -- nothing is left of what was redacted
     ORDER BY b.id
 ) rows
 """

@@ -6,6 +6,7 @@ for ("path_not_found", "String not found in file") are part of the contract of t
 
 from collections.abc import Sequence
 from typing import ClassVar
+from uuid import UUID
 
 from memsvc.tree.results import UndoConflict
 
@@ -61,6 +62,27 @@ class RevisionNotFound(NotFound):
         super().__init__(f"There is no revision {number}; the newest is {newest}.")
         self.number = number
         self.newest = newest
+
+
+class StoreNotFound(NotFound):
+    code = "memory_store_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("There is no such memory store.")
+
+
+class MemoryNotFound(NotFound):
+    code = "memory_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("There is no such memory.")
+
+
+class VersionNotFound(NotFound):
+    code = "memory_version_not_found"
+
+    def __init__(self) -> None:
+        super().__init__("There is no such version of a memory.")
 
 
 class IsFolder(TreeError):
@@ -122,6 +144,52 @@ class AlreadySuperseded(Conflict):
 
 class InvalidSupersession(Conflict):
     code = "invalid_supersession"
+
+
+class MemoryPathConflict(Conflict):
+    """A memory can't be at a path: one is there already, above it, or below it.
+
+    Both names of the other one are empty where the caller may not know of it.
+    """
+
+    code = "memory_path_conflict"
+
+    def __init__(self, path: str, *, conflicting_id: UUID | None, conflicting_path: str) -> None:
+        other = f"'{conflicting_path}'" if conflicting_path else "another memory"
+        super().__init__(
+            f"'{path}' can't be a memory while there is {other}; delete or rename that one first"
+        )
+        self.conflicting_id = conflicting_id
+        self.conflicting_path = conflicting_path
+
+
+class MemoryPreconditionFailed(Conflict):
+    code = "memory_precondition_failed"
+
+    def __init__(self) -> None:
+        super().__init__("The memory has changed since it was read; read it again and repeat the change")
+
+
+class CurrentVersion(Conflict):
+    """The content that a live memory has now can't be redacted."""
+
+    code = "current_version"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This is the current version of a memory; write a clean version or delete the memory, and redact then"
+        )
+
+
+class OutOfSight(Conflict):
+    """What a version holds lies in another part of the tree by now, which its file was moved to."""
+
+    code = "out_of_sight"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "What this version holds lies outside the part of the tree that is open here; use a key that sees it"
+        )
 
 
 class UndoRefused(Conflict):

@@ -74,6 +74,10 @@ def last_expiry(change: Change, file: File) -> datetime | None:
     return max((moment for moment in expiries if moment), default=None) if all(expiries) else None
 
 
+def content_now(change: Change, file: File) -> bytes:
+    return content(visible_at(change, list(live_blocks(file))))
+
+
 def live_blocks(file: File) -> BlockQuerySet:
     return Block.objects.of_file(file).filter(LIVE)
 
@@ -101,16 +105,20 @@ def require_free(change: Change, path: str) -> None:
 
     Files in the way of which nothing shows any more are closed.
     """
-    files = File.objects.of(change.tree).standing(None)
-    below = list(files.under(path))
-    if any(not is_hidden(change, file) for file in below):
-        raise IsFolder(path)
-    at_or_above = list(files.filter(path__in=[*format.ancestors_of(path), path]))
-    for file in at_or_above:
+    found = in_the_way(change, path)
+    for file in found:
         if not is_hidden(change, file):
+            if file.path.startswith(path + "/"):
+                raise IsFolder(path)
             raise PathTaken(path, f"'{file.path}' is a file, so nothing can lie below it")
-    if in_the_way := [*below, *at_or_above]:
-        close_files(change, in_the_way)
+    if found:
+        close_files(change, found)
+
+
+def in_the_way(change: Change, path: str) -> list[File]:
+    """The files that keep a path from being one: below it, at it, and above it; hidden ones too."""
+    files = File.objects.of(change.tree).standing(None)
+    return [*files.under(path), *files.filter(path__in=[*format.ancestors_of(path), path])]
 
 
 def check(change: Change, file: File | None, precondition: Precondition | None, path: str) -> None:
@@ -129,7 +137,7 @@ def check(change: Change, file: File | None, precondition: Precondition | None, 
 def _matches(change: Change, file: File, wanted: str) -> bool:
     if wanted in ("*", etag_of(file)):
         return True
-    return wanted == hashlib.sha256(content(visible_at(change, list(live_blocks(file))))).hexdigest()
+    return wanted == hashlib.sha256(content_now(change, file)).hexdigest()
 
 
 def etag_of(file: File) -> str:

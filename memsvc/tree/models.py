@@ -74,6 +74,11 @@ class Tree(models.Model):
     language = models.CharField(
         max_length=16, default=DEFAULT_LANGUAGE, choices=[(name, name) for name in LANGUAGES]
     )
+    # What people call it where that need not be unique; the name itself when it is empty.
+    title = models.TextField(default="", blank=True)
+    metadata = models.JSONField(default=dict, blank=True)
+    # When title, description or metadata were last changed.
+    described_at = models.DateTimeField(null=True, blank=True)
     revision = models.BigIntegerField(default=0)
     # Set by an import, which keeps index files as they came: the next change gives every file its row.
     index_behind = models.BooleanField(default=False)
@@ -85,6 +90,9 @@ class Tree(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["tenant", "name"], name="tree_name_unique"),
             models.UniqueConstraint(fields=["tenant", "id"], name="tree_id_unique_in_tenant"),
+        ]
+        indexes = [
+            models.Index(F("tenant"), F("created_at").desc(), F("id").desc(), name="tree_newest"),
         ]
 
     def __str__(self) -> str:
@@ -104,6 +112,9 @@ class TreeRow(models.Model):
 
     class Meta:
         abstract = True
+
+    def stood(self, revision: int) -> bool:
+        return self.added_in <= revision and (self.removed_in is None or self.removed_in > revision)
 
 
 class TreeRowQuerySet[T: TreeRow](models.QuerySet[T]):
@@ -163,6 +174,13 @@ class File(TreeRow):
         indexes = [
             models.Index(fields=["tenant", "tree", "parent", "path"], name="file_folder"),
             models.Index(fields=["tenant", "tree", "path"], name="file_path_history"),
+            # What a revision brought, moved or took away.
+            models.Index(fields=["tenant", "tree", "added_in"], name="file_added_in"),
+            models.Index(
+                fields=["tenant", "tree", "removed_in"],
+                condition=Q(removed_in__isnull=False),
+                name="file_removed_in",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -290,6 +308,11 @@ class Block(TreeRow):
     def __str__(self) -> str:
         return self.entry_id or f"{self.kind} at {self.position}"
 
+    @property
+    def is_redacted(self) -> bool:
+        """Whether nothing is left of what stood here: no other block is without a byte."""
+        return self.size == 0
+
 
 class Revision(models.Model):
     """One committed change of a tree; numbers have no gaps, and all that carries one happened at once."""
@@ -314,3 +337,29 @@ class Revision(models.Model):
 
     def __str__(self) -> str:
         return f"revision {self.number}"
+
+
+class Redaction(models.Model):
+    """That what a file held from a revision on, until it changed again, was taken out of its history for good."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tenant = _to_tenant()
+    tree = models.ForeignKey(
+        Tree, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
+    )
+    file = models.ForeignKey(
+        File, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
+    )
+    number = models.BigIntegerField()
+    at = models.DateTimeField()
+    actor_kind = models.CharField(max_length=8, choices=[(kind.value, kind.value) for kind in ActorKind])
+    actor_id = models.TextField()
+    actor_name = models.TextField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "tree", "file", "number"], name="redaction_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"redaction of revision {self.number}"

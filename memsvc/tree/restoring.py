@@ -185,7 +185,7 @@ class _Done:
     """What one revision did to one file: where it stood before and after, and what it held.
 
     A path is None where nothing of the file stood, or was to be seen. `crosses` says that the file was moved into,
-    or out of, what the access sees.
+    or out of, what the access sees; `redacted` that some of what it held is gone for good.
     """
 
     number: int
@@ -196,6 +196,7 @@ class _Done:
     old: bytes
     new: bytes
     crosses: bool
+    redacted: bool
 
     @property
     def path(self) -> str:
@@ -296,14 +297,15 @@ def _done(undoing: _Undoing, content_id: UUID, number: int) -> _Done | None:
     before, was = _seen_at(change, access, content_id, number - 1)
     after, made = _seen_at(change, access, content_id, number)
     old, new = content(was, number - 1), content(made, number)
-    if before == after and old == new:
+    redacted = any(block.is_redacted for block in [*was, *made])
+    if before == after and old == new and not redacted:
         return None
     stood = (
         _path_at(change, content_id, number - 1) is not None,
         _path_at(change, content_id, number) is not None,
     )
     crosses = stood == (True, True) and None in (before, after)
-    return _Done(number, content_id, before, after, was, old, new, crosses)
+    return _Done(number, content_id, before, after, was, old, new, crosses, redacted)
 
 
 def _seen_at(
@@ -324,6 +326,8 @@ def _undo_file(undoing: _Undoing, done: _Done) -> str:
     """Undo what was done to a file; the answer is why it can't be, or nothing."""
     if done.crosses:
         return "the file was moved across the edge of the part of the tree that is open here"
+    if done.redacted:
+        return "what the file held there has been redacted"
     if done.before is not None and done.after is None:
         return _undelete(undoing, done.before, done)
     file = _standing(undoing.change, done)
@@ -333,7 +337,7 @@ def _undo_file(undoing: _Undoing, done: _Done) -> str:
         return "the file has been deleted since"
     if file.path != done.after:
         return "the file has been moved since"
-    current = content(files.visible_at(undoing.change, list(files.live_blocks(file))))
+    current = files.content_now(undoing.change, file)
     merged = merge(done.new, done.old, current)
     if merged is None:
         return "the same lines have changed since"
@@ -354,7 +358,7 @@ def _standing(change: Change, done: _Done) -> File | None:
 
 def _undelete(undoing: _Undoing, path: str, done: _Done) -> str:
     there = files.find(undoing.change, path)
-    if there is not None and _current(undoing.change, there) == done.old:
+    if there is not None and files.content_now(undoing.change, there) == done.old:
         return ""
     if problem := _not_free(undoing, path):
         return problem
@@ -369,16 +373,12 @@ def _uncreate(undoing: _Undoing, file: File | None, done: _Done) -> str:
         return ""
     if file.path != done.after:
         return "the file has been moved since"
-    if _current(undoing.change, file) != done.new:
+    if files.content_now(undoing.change, file) != done.new:
         return "the file has changed since it was created"
     files.close_files(undoing.change, [file])
     undoing.gone.add(file.path)
     undoing.back.discard(file.path)
     return ""
-
-
-def _current(change: Change, file: File) -> bytes:
-    return content(files.visible_at(change, list(files.live_blocks(file))))
 
 
 def _move_back(undoing: _Undoing, file: File, path: str) -> str:

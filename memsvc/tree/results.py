@@ -6,6 +6,7 @@ Sizes are bytes as a reader gets them; lines are those of `str.splitlines`; time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import UUID
 
 from memsvc.format import IndexRow, MemoryEntry
 
@@ -335,3 +336,58 @@ class Undone:
     undone: list[int]
     paths: list[str]
     conflicts: list[UndoConflict]
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A file as a memory: known by its id, which it keeps when it is moved; `version` is its current one.
+
+    `text` is None where it was not asked for, where the content is no text, and where a list leaves it out.
+    """
+
+    id: UUID
+    version: int
+    path: str
+    text: str | None
+    sha256: str
+    size: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class MemoriesPage:
+    """Memories in path order, and between them the folders (each a path with a slash at its end) of a listing."""
+
+    items: list[Memory | str]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RedactionRead:
+    at: datetime
+    actor_kind: str
+    actor_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryVersion:
+    """What a revision made of a memory: `operation` is "created", "modified" or "deleted".
+
+    A deleted one has no content, hash and size; a redacted one has no path either.
+    """
+
+    memory: UUID
+    revision: RevisionRead
+    operation: str
+    path: str | None
+    text: str | None
+    sha256: str | None
+    size: int | None
+    redaction: RedactionRead | None
+
+
+@dataclass(frozen=True, slots=True)
+class VersionsPage:
+    items: list[MemoryVersion]
+    next: str | None

@@ -14,7 +14,6 @@ from memsvc import format
 from memsvc.format import FormatError, InvalidText, canonical_folder, canonical_path, checked_text
 from memsvc.tree import entries, files, importing, restoring, router
 from memsvc.tree.access import Access
-from memsvc.tree.blocks import content
 from memsvc.tree.drafts import EntryDraft, Precondition, SuccessorDraft
 from memsvc.tree.edits import replace_text
 from memsvc.tree.errors import (
@@ -159,7 +158,7 @@ def batch(access: Access, operations: Sequence[Operation], *, message: str = "")
     if len(operations) > MAX_BATCH:
         raise TooLarge(f"a batch may hold {MAX_BATCH} operations, not {len(operations)}; send several")
     steps = [_naming(index, partial(_step, access, operation)) for index, operation in enumerate(operations)]
-    with _revision(access, "batch", message) as change:
+    with one_revision(access, "batch", message) as change:
         results = [_naming(index, partial(step, change)) for index, step in enumerate(steps)]
     return BatchResult(revision=change.current, results=results)
 
@@ -195,7 +194,7 @@ def upload_files(access: Access, uploads: Sequence[tuple[str, bytes]]) -> list[U
     steps = [_verdict(path, partial(_write, access, WriteFile(path, bytes(data)))) for path, data in uploads]
     if not any(callable(step) for step in steps):
         return [step for step in steps if isinstance(step, Uploaded)]
-    with _revision(access, "file.upload") as change:
+    with one_revision(access, "file.upload") as change:
         return [
             step if isinstance(step, Uploaded) else _uploaded(path, _verdict(path, partial(step, change)))
             for (path, _), step in zip(uploads, steps, strict=True)
@@ -222,7 +221,7 @@ def _uploaded(path: str, result: Written | Uploaded) -> Uploaded:
 def scaffold(access: Access) -> list[str]:
     """Make what is missing of the memory layout and answer the paths that were made. Nothing is overwritten."""
     access.require_write(format.MEMORY_ROOT.rstrip("/"))
-    with _revision(access, "tree.scaffold") as change:
+    with one_revision(access, "tree.scaffold") as change:
         missing = [path for path in format.SCAFFOLD if files.find(change, path) is None]
         for path in missing:
             files.fill(change, files.create(change, path), format.SCAFFOLD[path].encode())
@@ -237,7 +236,7 @@ def import_files(access: Access, imported: Iterable[tuple[str, bytes]], *, messa
     Files that are not among the imported ones are left alone. Index files are kept just as they came; rows that
     they lack are added by the next change of the tree.
     """
-    with _revision(access, "tree.import", message) as change:
+    with one_revision(access, "tree.import", message) as change:
         outcomes = [_import(change, access, canonical_path(path), data) for path, data in imported]
         change.index_behind = True
     return ImportResult(revision=change.current, files=outcomes)
@@ -259,7 +258,7 @@ def import_entries(
     what would be.
     """
     expire = {(entry_id, ""): moment for entry_id, moment in expiries.items()}
-    with suppress(_NotKept), _revision(access, "tree.import", message) as change:
+    with suppress(_NotKept), one_revision(access, "tree.import", message) as change:
         outcomes = [_import(change, access, canonical_path(path), data, expire) for path, data in imported]
         change.index_behind = bool(outcomes)
         found = importing.bring_in(change, access, foreign)
@@ -293,14 +292,14 @@ def restore(access: Access, revision: int, *, path: str | None = None, message: 
     """
     folder = canonical_folder(path) if path is not None else access.prefix
     access.require_write(folder)
-    with _revision(access, "tree.restore", message) as change:
+    with one_revision(access, "tree.restore", message) as change:
         paths = restoring.restore(change, access, revision, folder)
     return Restored(revision=change.current, paths=sorted(paths))
 
 
 def restore_entry(access: Access, entry_id: str, revision: int, *, message: str = "") -> Restored:
     """Bring one entry back as it was in a revision, superseded or not; the rest of its file stays as it is."""
-    with _revision(access, "entry.restore", message) as change:
+    with one_revision(access, "entry.restore", message) as change:
         path = restoring.restore_entry(change, access, entry_id, revision)
     return Restored(revision=change.current, paths=[path] if change.made else [])
 
@@ -323,7 +322,7 @@ def undo(
     if (revision is None) == (actor is None):
         raise InvalidText("name either the revision or the actor whose changes are to be undone")
     try:
-        with _revision(access, "undo", message) as change:
+        with one_revision(access, "undo", message) as change:
             revisions = restoring.revisions_to_undo(change, revision=revision, actor=actor, since=since)
             done = restoring.undo(change, access, revisions)
             if rehearse:
@@ -346,12 +345,12 @@ class _Rehearsed(Exception):
 
 
 def _one[R](access: Access, action: str, step: Step[R], message: str) -> R:
-    with _revision(access, action, message) as change:
+    with one_revision(access, action, message) as change:
         return step(change)
 
 
 @contextmanager
-def _revision(access: Access, action: str, message: str = "") -> Iterator[Change]:
+def one_revision(access: Access, action: str, message: str = "") -> Iterator[Change]:
     """A change at whose end the index files agree with the tree, also when an import left them behind."""
     with changing(access, action, message=_message(message)) as change:
         yield change
@@ -377,7 +376,7 @@ def _write(access: Access, operation: WriteFile) -> Step[Written]:
         except PreconditionFailed:
             if not _is_done(change, file, operation.precondition, data):
                 raise
-        return _filled(change, path, file, data)
+        return filled(change, path, file, data)
 
     return write
 
@@ -386,7 +385,7 @@ def _is_done(change: Change, file: File | None, precondition: Precondition | Non
     """Whether a change of a known state has been made already, so that a repeat of it may be answered as done."""
     if file is None or precondition is None or precondition.if_none_match_any:
         return False
-    return file.size == len(data) and _content(change, file) == data
+    return file.size == len(data) and files.content_now(change, file) == data
 
 
 def _append(access: Access, operation: AppendFile) -> Step[Written]:
@@ -397,7 +396,7 @@ def _append(access: Access, operation: AppendFile) -> Step[Written]:
     def append(change: Change) -> Written:
         file = files.find(change, path)
         files.check(change, file, operation.precondition, path)
-        return _filled(change, path, file, (_content(change, file) if file else b"") + data)
+        return filled(change, path, file, (files.content_now(change, file) if file else b"") + data)
 
     return append
 
@@ -406,11 +405,8 @@ def _encoded(text: str) -> bytes:
     return checked_text(text, field="content", max_bytes=files.MAX_FILE_BYTES, nul_allowed=True).encode()
 
 
-def _content(change: Change, file: File) -> bytes:
-    return content(files.visible_at(change, list(files.live_blocks(file))))
-
-
-def _filled(change: Change, path: str, file: File | None, data: bytes) -> Written:
+def filled(change: Change, path: str, file: File | None, data: bytes) -> Written:
+    """Give a file (a new one where it is None) its content, and tell the index."""
     created = file is None
     file = file or files.create(change, path)
     added = files.fill(change, file, data)
@@ -457,13 +453,13 @@ def _edit(access: Access, operation: EditFile) -> Step[Edited]:
         if not file.is_text:
             raise NotText
         text, occurrences = replace_text(
-            _content(change, file).decode(),
+            files.content_now(change, file).decode(),
             operation.old_string,
             operation.new_string,
             replace_all=operation.replace_all,
             newline=file.newline,
         )
-        written = _filled(change, path, file, text.encode())
+        written = filled(change, path, file, text.encode())
         return Edited(path, written.revision, occurrences, written.size, written.etag)
 
     return edit
@@ -482,7 +478,7 @@ def _delete(access: Access, operation: DeletePath) -> Step[Deleted]:
         if file is None and not operation.recursive:
             raise FolderNeedsRecursive(path)
         seen = _number_seen(change, gone)
-        _close(change, gone)
+        close(change, gone)
         return Deleted(path, change.number, seen)
 
     return delete_path
@@ -500,7 +496,8 @@ def _number_seen(change: Change, found: Sequence[File]) -> int:
     return sum(not files.is_hidden(change, file) for file in found)
 
 
-def _close(change: Change, gone: Sequence[File]) -> None:
+def close(change: Change, gone: Sequence[File]) -> None:
+    """Take files out of the tree, and their rows out of the index."""
     files.close_files(change, gone)
     router.forget(change, [file.path for file in gone])
 
@@ -522,14 +519,19 @@ def _move(access: Access, operation: MovePath) -> Step[Moved]:
         seen = _number_seen(change, moving)
         _make_way(change, destination, overwrite=operation.overwrite and file is not None)
         pairs = [(each.path, destination + each.path.removeprefix(source)) for each in moving]
-        for each, (_, path) in zip(moving, pairs, strict=True):
-            files.rename(change, each, canonical_path(path))
-        files.elect_moved(change, moving)
-        router.carry(change, pairs)
-        router.complete(change, [each for each in moving if format.is_router(each.path)])
+        carry(change, moving, pairs)
         return Moved(source, destination, change.number, seen)
 
     return move_path
+
+
+def carry(change: Change, moving: Sequence[File], pairs: Sequence[tuple[str, str]]) -> None:
+    """Let files stand elsewhere from now on: `pairs` has for each its old path and the new one."""
+    for each, (_, path) in zip(moving, pairs, strict=True):
+        files.rename(change, each, canonical_path(path))
+    files.elect_moved(change, moving)
+    router.carry(change, pairs)
+    router.complete(change, [each for each in moving if format.is_router(each.path)])
 
 
 def _make_way(change: Change, destination: str, *, overwrite: bool) -> None:
@@ -537,7 +539,7 @@ def _make_way(change: Change, destination: str, *, overwrite: bool) -> None:
     if there is not None and not overwrite:
         raise PathTaken(destination, "there is a file already; ask for overwrite to replace it")
     if there is not None:
-        _close(change, [there])
+        close(change, [there])
     files.require_free(change, destination)
 
 

@@ -1,7 +1,11 @@
 """Finding, making, describing, archiving and deleting a tenant's trees."""
 
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from uuid import UUID
 
 from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Q, Sum
@@ -10,9 +14,9 @@ from django.utils import timezone
 from memsvc.format import InvalidText, checked_text
 from memsvc.tree import statements
 from memsvc.tree.access import Access
-from memsvc.tree.errors import Forbidden, TreeArchived, TreeExists, TreeNotFound
+from memsvc.tree.errors import Forbidden, StoreNotFound, TreeArchived, TreeExists, TreeNotFound
 from memsvc.tree.models import DEFAULT_LANGUAGE, LANGUAGES, LIVE, Block, File, Tree
-from memsvc.tree.reads.cursors import after_text, cursor_of_text
+from memsvc.tree.reads.cursors import after_entry, after_text, cursor_of_entry, cursor_of_text
 from memsvc.tree.reads.moment import moment
 from memsvc.tree.scope import holding
 from tenants.idempotency import forget_tree
@@ -21,6 +25,8 @@ from tenants.models import Tenant
 DEFAULT_TREE = "default"
 MAX_NAME_BYTES = 255
 MAX_DESCRIPTION_BYTES = 4096
+MAX_METADATA_PAIRS = 16
+NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +62,27 @@ def create_tree(
     `language` is one of `LANGUAGES`: whose words are stemmed when entries are searched.
     """
     name = unicodedata.normalize("NFC", checked_text(name, field="name", max_bytes=MAX_NAME_BYTES))
-    description = _checked_description(description)
-    language = _checked_language(language)
+    description, language = _checked_description(description), _checked_language(language)
+    return _created(Tree(tenant=tenant, name=name, description=description, language=language))
+
+
+def create_store(
+    tenant: Tenant, title: str, *, description: str = "", metadata: Mapping[str, str] = NO_METADATA
+) -> Tree:
+    """A new, empty tree with a title that need not be its own; its name is made from its id."""
+    tree = Tree(tenant=tenant, title=title, description=_checked_description(description))
+    tree.name = f"memstore_{tree.pk.hex}"
+    tree.metadata = _patched({}, metadata)
+    return _created(tree)
+
+
+def _created(tree: Tree) -> Tree:
     try:
         with transaction.atomic():
-            return Tree.objects.create(tenant=tenant, name=name, description=description, language=language)
+            tree.save(force_insert=True)
     except IntegrityError as error:
-        raise TreeExists(name) from error
+        raise TreeExists(tree.name) from error
+    return tree
 
 
 def list_trees(tenant: Tenant) -> list[Tree]:
@@ -81,6 +101,46 @@ def trees_page(
     found = list(trees[: limit + 1])
     items = found[:limit]
     return TreesPage(items, cursor_of_text(items[-1].name) if len(found) > limit else None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFilter:
+    """Which trees are wanted: the one with a name, archived ones too, and from when to when made (inclusive)."""
+
+    name: str | None = None
+    archived: bool = False
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def store_with_id(tenant: Tenant, tree_id: UUID) -> Tree:
+    """A tree by its id. Raises `StoreNotFound`."""
+    tree = Tree.objects.filter(tenant=tenant, pk=tree_id).first()
+    if tree is None:
+        raise StoreNotFound
+    return tree
+
+
+def stores_page(
+    tenant: Tenant, wanted: StoreFilter, *, cursor: str | None = None, limit: int = 20
+) -> TreesPage:
+    """A page of a tenant's trees, newest first."""
+    trees = Tree.objects.filter(tenant=tenant).order_by("-created_at", "-pk")
+    if wanted.name is not None:
+        trees = trees.filter(name=wanted.name)
+    if not wanted.archived:
+        trees = trees.filter(archived_at=None)
+    if wanted.since is not None:
+        trees = trees.filter(created_at__gte=wanted.since)
+    if wanted.until is not None:
+        trees = trees.filter(created_at__lte=wanted.until)
+    if cursor is not None:
+        at, row_id = after_entry(cursor)
+        trees = trees.filter(Q(created_at__lt=at) | Q(created_at=at, pk__lt=row_id))
+    found = list(trees[: limit + 1])
+    items = found[:limit]
+    more = cursor_of_entry(items[-1].created_at, items[-1].pk) if len(found) > limit else None
+    return TreesPage(items, more)
 
 
 def measure(access: Access) -> TreeSize:
@@ -105,25 +165,51 @@ def measure_all(tenant: Tenant) -> tuple[int, TreeSize]:
     return trees, TreeSize(live["count"], live["size"] or 0, entries)
 
 
-def describe_tree(access: Access, description: str | None = None, *, language: str | None = None) -> Tree:
-    """Give a tree another description or another language; what is None stays. Neither is part of its history.
+def describe_tree(
+    access: Access,
+    description: str | None = None,
+    *,
+    title: str | None = None,
+    metadata: Mapping[str, str | None] = NO_METADATA,
+    language: str | None = None,
+) -> Tree:
+    """Say otherwise what a tree is, which is for people and no part of its history.
 
-    By the words of the language its entries are found, also those that are there already.
+    What is None stays. `metadata` is a patch: text sets a pair, None takes it away, the others stay. By the words of
+    `language` its entries are found, also those that are there already.
     """
-    description = None if description is None else _checked_description(description)
-    language = None if language is None else _checked_language(language)
+    if description is not None:
+        description = _checked_description(description)
+    if language is not None:
+        language = _checked_language(language)
     require_whole(access)
     access.require_write()
     with holding(access.tree) as tree:
         if tree.archived_at is not None:
             raise TreeArchived(tree.name)
-        if description is not None:
-            tree.description = description
+        told = (
+            tree.title if title is None else title,
+            tree.description if description is None else description,
+            _patched(tree.metadata, metadata),
+        )
+        if told != (tree.title, tree.description, tree.metadata):
+            tree.title, tree.description, tree.metadata = told
+            tree.described_at = timezone.now()
+            tree.save(update_fields=["title", "description", "metadata", "described_at"])
         if language is not None and language != tree.language:
             tree.language = language
+            tree.save(update_fields=["language"])
             _find_by(tree)
-        tree.save(update_fields=["description", "language"])
     return tree
+
+
+def _patched(metadata: Mapping[str, str], patch: Mapping[str, str | None]) -> dict[str, str]:
+    pairs = {name: value for name, value in {**metadata, **patch}.items() if value is not None}
+    if len(pairs) > MAX_METADATA_PAIRS:
+        raise InvalidText(
+            f"metadata would have {len(pairs)} pairs; it takes {MAX_METADATA_PAIRS}: take some away"
+        )
+    return pairs
 
 
 def _find_by(tree: Tree) -> None:
@@ -153,7 +239,7 @@ def delete_tree(access: Access) -> None:
         forget_tree(tree.tenant_id, tree.pk)
         with connection.cursor() as cursor:
             # By table, because a cascade would look up each file's blocks one by one.
-            for table in ("tree_block", "tree_file", "tree_revision"):
+            for table in ("tree_redaction", "tree_block", "tree_file", "tree_revision"):
                 cursor.execute(
                     f"DELETE FROM {table} WHERE tenant_id = %s AND tree_id = %s", [tree.tenant_id, tree.pk]
                 )

@@ -49,6 +49,17 @@ def paths(client: APIClient) -> list[str]:
     return [item["path"] for item in client.get(FILES).json()["items"]]
 
 
+def refusal(answer: Any) -> tuple[int, str]:
+    """Status and code of an error in the shape of its door."""
+    if answer.headers["Content-Type"] != "application/json":
+        return problem(answer)
+    body = answer.json()
+    assert body.keys() == {"type", "error", "request_id"}
+    assert body["type"] == "error"
+    assert {"type", "message", "code"} <= body["error"].keys()
+    return answer.status_code, body["error"]["code"]
+
+
 def problem(answer: Any) -> tuple[int, str]:
     """Status and code of an error, after a look at its shape."""
     assert answer.headers["Content-Type"] == "application/problem+json", (

@@ -8,13 +8,15 @@ import pytest
 from django.urls import URLPattern
 from rest_framework.test import APIClient
 
+from memsvc.api.memory_stores.ids import memory_id, store_id, version_id
 from memsvc.api.urls import urlpatterns
 from memsvc.api.views import METHODS, TenantView
+from memsvc.tree.models import File
 from memsvc.tree.trees import create_tree
 from tenants.models import ApiKey, Tenant
 from tenants.scopes import Scope
 from tests.api.conftest import client_with
-from tests.api.support import add_entry, problem, put, raw, send, streamed
+from tests.api.support import add_entry, problem, put, raw, refusal, send, streamed
 from tests.people import (
     make_expired_key,
     make_key,
@@ -43,6 +45,11 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("v1/trees/<str:tree>:undo", "POST"): {"revision": 1},
     ("v1/trees/<str:tree>/search", "POST"): {"query": "canary"},
     ("v1/trees/<str:tree>/batch", "POST"): {"operations": [{"op": "delete", "path": "/secret.md"}]},
+    ("v1/memory_stores", "POST"): {"name": "new"},
+    ("v1/memory_stores/<str:store_id>", "POST"): {"description": "overwritten"},
+    ("v1/memory_stores/<str:store_id>/memories", "POST"): {"path": "/new.md", "content": "new"},
+    ("v1/memory_stores/<str:store_id>/memories/<str:memory_id>", "POST"): {"content": "overwritten"},
+    ("v1/memory_stores/<str:store_id>/memories/<str:memory_id>", "PATCH"): {"content": "overwritten"},
 }
 
 
@@ -54,7 +61,11 @@ def secret(api: APIClient, alice: Tenant) -> Iterator[dict[str, str]]:
     entry = add_entry(api, "canary")
     create_tree(alice, "private")
     key = ApiKey.objects.get(tenant=alice, name="agent")
+    file = File.objects.get(tenant=alice, path="/secret.md")
     yield {
+        "store_id": store_id(file.tree_id),
+        "memory_id": memory_id(file.pk),
+        "version_id": version_id(file.pk, 1),
         "tree": "default",
         "path": "secret.md",
         "entry_id": entry["id"],
@@ -97,7 +108,7 @@ def test_no_key_that_is_not_good_opens_anything(alice: Tenant, secret: dict[str,
 
     refusals = [call(client, route, method, secret) for client in clients for method in EVERY_METHOD]
 
-    assert {problem(refused) for refused in refusals} == {(401, "unauthenticated")}
+    assert {refusal(refused) for refused in refusals} == {(401, "unauthenticated")}
     assert len({json.dumps(refused.json() | {"request_id": ""}) for refused in refusals}) == 1
 
 
@@ -113,7 +124,7 @@ def test_a_key_may_do_what_its_scope_says_and_no_more(
             # With the right scope it is done: see the endpoint's own tests.
             if needed[method] is not scope:
                 expected = (403, "missing_scope") if needed[method] else (405, "method_not_allowed")
-                assert problem(call(client, route, method, secret)) == expected, (scope, method)
+                assert refusal(call(client, route, method, secret)) == expected, (scope, method)
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -126,5 +137,7 @@ def test_a_stranger_learns_and_changes_nothing(bob: Tenant, secret: dict[str, st
             content = streamed(answer) if answer.streaming else answer.content
             assert answer.status_code < 500, method
             assert b"canary" not in content, method
+            if "<str:store_id>" in route and method in view_of(route).scopes:
+                assert refusal(answer) == (404, "memory_store_not_found"), method
             if tree == "private" and "<str:tree>" in route and method in view_of(route).scopes:
                 assert problem(answer) == (404, "tree_not_found"), method

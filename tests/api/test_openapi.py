@@ -22,10 +22,13 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from memsvc.api.memory_stores.ids import memory_id, store_id, version_id
 from memsvc.tree.access import Access
+from memsvc.tree.models import File
 from memsvc.tree.services import write_file
 from memsvc.tree.trees import create_tree
 from tenants.actors import SYSTEM
+from tenants.ids import uuid7
 from tenants.models import Tenant
 from tenants.scopes import Scope
 from tests.api.conftest import client_with
@@ -61,7 +64,7 @@ def test_every_operation_is_described(path: str, method: str) -> None:
     operation = DESCRIPTION["paths"][path][method]
 
     assert operation["summary"]
-    assert operation["security"] == [{"apiKey": []}]
+    assert operation["security"][0] == {"apiKey": []}
     assert all(parameter["schema"] for parameter in operation.get("parameters", []))
     assert {"401", "403", "default"} <= operation["responses"].keys()
     assert [example for content in contents(operation) for example in content.get("examples", {}).values()]
@@ -110,8 +113,12 @@ def known(transactional_db: None) -> dict[str, Any]:
     client = client_with(owner)
     put(client, "notes.md", "one\ntwo\n")
     entry = add_entry(client)
+    notes = File.objects.get(tenant=tenant, path="/notes.md")
     return {
         "keys": [owner, reader],
+        "store_id": store_id(notes.tree_id),
+        "memory_id": memory_id(notes.pk),
+        "version_id": version_id(notes.pk, 1),
         "tree": "default",
         "path": "notes.md",
         "entry_id": entry["id"],
@@ -158,18 +165,28 @@ def test_a_stranger_learns_nothing(alice: Tenant, bob: Tenant, path: str, method
     """Neither another tenant's key nor one for another tree can tell a tree that is there from one that never was."""
     secret, canary = create_tree(alice, "secret"), "canary-7c1f"
     write_file(Access(tree=secret, actor=SYSTEM), "/secret.md", canary)
+    file = File.objects.get(tenant=alice, path="/secret.md")
     own = client_with(make_key(alice, *Scope)[1])
     entry = add_entry(own, canary)
     key_id = str(make_key(alice, name="secret")[0].pk)
-    names = {"path": "secret.md", "entry_id": entry["id"], "number": 1, "key_id": key_id}
+    names = {
+        "path": "secret.md",
+        "entry_id": entry["id"],
+        "number": 1,
+        "key_id": key_id,
+        "memory_id": memory_id(file.pk),
+        "version_id": version_id(file.pk, 1),
+    }
+    store, no_store = store_id(secret.pk), store_id(uuid7())
     for key in (make_key(bob, *Scope)[1], make_key(alice, *Scope, tree="another")[1]):
         client = client_with(key)
         there, nowhere = (
-            answer_to(client, path, method, {**names, "tree": tree}) for tree in ("secret", "absent")
+            answer_to(client, path, method, {**names, "tree": tree, "store_id": known})
+            for tree, known in (("secret", store), ("absent", no_store))
         )
 
         assert canary not in there.content.decode()
-        if "{tree}" in path:
+        if "{tree}" in path or "{store_id}" in path:
             assert there.status_code in (403, 404)
             assert without_names(there) == without_names(nowhere)
         else:

@@ -2,16 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from uuid import UUID
 
 import pytest
+from django.db import transaction
 
 from memsvc.tree import errors, reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import TreeError
-from memsvc.tree.models import Tree
+from memsvc.tree.memories import create_memory, delete_memory
+from memsvc.tree.models import File, Tree
 from memsvc.tree.operations import DeletePath
-from memsvc.tree.trees import archive_tree, create_tree, tree_of
+from memsvc.tree.redacting import redact_version
+from memsvc.tree.trees import archive_tree, create_tree, store_with_id, tree_of
+from tenants.ids import uuid7
 from tests.tree.support import access_to, add, entry_text
 
 pytestmark = pytest.mark.django_db
@@ -26,6 +31,19 @@ def archived(access: Access) -> Access:
     another = replace(access, tree=create_tree(access.tree.tenant, "archived"))
     archive_tree(another)
     return another
+
+
+def id_of(access: Access, path: str) -> UUID:
+    return File.objects.of(access.tree).get(path=path, former_of=None).pk
+
+
+def redact_moved(access: Access) -> object:
+    """The version with which a file left the folder that an access sees."""
+    with transaction.atomic():
+        services.move(access, "/folder/b.md", "/b.md")
+        services.edit_file(access, "/b.md", "mem_old", "mem_older")
+        number = Tree.objects.get(pk=access.tree.pk).revision - 1
+        return redact_version(replace(access, prefix="/folder"), id_of(access, "/b.md"), number)
 
 
 NEVER = Precondition(if_match="0" * 64)
@@ -55,6 +73,15 @@ CAUSES: dict[str, Callable[[Access], object]] = {
     "read_only": lambda access: services.delete(access.read_only(), "/a.md"),
     "forbidden": lambda access: services.delete(access_to(access.tree.tenant, prefix="/memory"), "/a.md"),
     "undo_conflict": lambda access: services.undo(access, revision=1),
+    "memory_store_not_found": lambda access: store_with_id(access.tree.tenant, uuid7()),
+    "memory_not_found": lambda access: reads.read_memory(access, uuid7()),
+    "memory_version_not_found": lambda access: reads.read_version(access, uuid7(), 1),
+    "memory_path_conflict": lambda access: create_memory(access, "/a.md/below", "text"),
+    "memory_precondition_failed": lambda access: delete_memory(
+        access, id_of(access, "/a.md"), sha256="0" * 64
+    ),
+    "current_version": lambda access: redact_version(access, id_of(access, "/a.md"), 1),
+    "out_of_sight": lambda access: redact_moved(access),
     "batch_failed": lambda access: services.batch(access, [DeletePath("/missing.md")]),
 }
 

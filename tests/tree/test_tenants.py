@@ -10,7 +10,7 @@ from memsvc.format import SCAFFOLD, MemoryCategory
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.errors import EntryNotFound, FileNotFound, FolderNotFound, RevisionNotFound
-from memsvc.tree.models import Block, File, Revision, Tree
+from memsvc.tree.models import Block, File, Redaction, Revision, Tree
 from memsvc.tree.reads import EntryFilter
 from memsvc.tree.trees import create_tree
 from tenants.ids import uuid7
@@ -207,7 +207,7 @@ def test_a_file_was_never_one_of_another_tree(rows_of_both: tuple[File, File]) -
 
 def test_every_key_of_the_database_begins_with_the_tenant() -> None:
     """Of the tree's tables: every foreign key, and every unique key but the primary ones."""
-    tables = [model._meta.db_table for model in (Tree, File, Block, Revision)]
+    tables = [model._meta.db_table for model in (Tree, File, Block, Revision, Redaction)]
     with connection.cursor() as cursor:
         cursor.execute(
             """

@@ -14,6 +14,8 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from memsvc.api import batch, fields
+from memsvc.api.memory_stores import fields as store_fields
+from memsvc.api.openapi.memory_stores import STORE_OPERATIONS
 from memsvc.api.openapi.operations import OPERATIONS, Operation
 from memsvc.api.openapi.schemas import (
     BASE64,
@@ -29,17 +31,21 @@ from memsvc.api.openapi.schemas import (
     nullable,
     ref,
 )
-from memsvc.api.problems import MEDIA_TYPE
 from memsvc.api.serializers import BatchInput
 from memsvc.api.views import TenantView
+from memsvc.tree.trees import MAX_METADATA_PAIRS
 from tenants.scopes import Scope
 
+EVERY_OPERATION = OPERATIONS | STORE_OPERATIONS
 PATH_NAMES = {
     "tree": "The exact name of a tree; `default` is always there.",
     "path": "The absolute path of a file without its first slash. Its slashes may stay as they are.",
     "entry_id": "The id of an entry.",
     "number": "The number of a revision.",
     "key_id": "The id of a key.",
+    "store_id": "The id of a memory store: `memstore_…`.",
+    "memory_id": "The id of a memory: `mem_…`.",
+    "version_id": "The id of a version of a memory: `memver_…`.",
 }
 PATH_KINDS: dict[str, Schema] = {"number": {**NUMBER, "minimum": 0, "maximum": 10**18 - 1}, "key_id": UUID}
 CONDITIONS = {
@@ -65,9 +71,9 @@ class ApiSchema(AutoSchema):
     @property
     def operation(self) -> Operation:
         name = type(self.view).__name__
-        if (name, self.method) not in OPERATIONS:
+        if (name, self.method) not in EVERY_OPERATION:
             warn(f"{self.method} of {name} is not described in memsvc/api/openapi/operations.py")
-        return OPERATIONS.get((name, self.method), Operation(summary=name, answers={200: {}}))
+        return EVERY_OPERATION.get((name, self.method), Operation(summary=name, answers={200: {}}))
 
     @property
     def tenant_view(self) -> TenantView:
@@ -86,7 +92,7 @@ class ApiSchema(AutoSchema):
         return f"{text}\n\nNeeds the scope `{scope}`.".strip()
 
     def get_tags(self) -> list[str]:
-        return [self.view.__module__.rpartition(".")[2]]
+        return [self.view.__module__.removeprefix("memsvc.api.").partition(".")[0]]
 
     def get_override_parameters(self) -> list[Any]:
         shape = self.tenant_view.queries.get(self.method)
@@ -141,10 +147,9 @@ class ApiSchema(AutoSchema):
         for status, schema in operation.answers.items():
             for media_type in operation.media:
                 answers[status, media_type] = schema if media_type == "application/json" else BYTES
-        problems = {
-            (str(status), MEDIA_TYPE): ref("Problem") for status in (400, 401, 403, *operation.refusals)
-        }
-        return answers | problems | {("default", MEDIA_TYPE): ref("Problem")}
+        shape, media_type = self.tenant_view.error_shape
+        statuses = ("400", "401", "403", *map(str, operation.refusals), "default")
+        return answers | {(status, media_type): ref(shape) for status in statuses}
 
     def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
@@ -190,6 +195,18 @@ class BearerKey(OpenApiAuthenticationExtension):
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
         return {"type": "http", "scheme": "bearer", "description": "An API key: `msk_…`."}
+
+
+class EitherHeader(OpenApiAuthenticationExtension):
+    target_class = "memsvc.api.memory_stores.authentication.EitherHeaderAuthentication"
+    name = "keyHeader"
+
+    def get_security_requirement(self, auto_schema: AutoSchema) -> list[dict[str, list[Any]]]:
+        return [{BearerKey.name: []}, {self.name: []}]
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        text = "The same key without `Bearer`; not both."
+        return {"type": "apiKey", "in": "header", "name": "x-api-key", "description": text}
 
 
 class Field(OpenApiSerializerFieldExtension):
@@ -256,3 +273,43 @@ class Enum(Field):
 
     def described(self) -> Schema:
         return enum(*(choice.value for choice in self.target.choices))
+
+
+class ShortText(Field):
+    target_class = store_fields.ShortTextField
+
+    def described(self) -> Schema:
+        return {**TEXT, "minLength": self.target.minimum, "maxLength": self.target.maximum}
+
+
+class Metadata(Field):
+    target_class = store_fields.MetadataField
+
+    def described(self) -> Schema:
+        value = {**TEXT, "maxLength": store_fields.MAX_METADATA_VALUE_CHARACTERS}
+        return {
+            "type": "object",
+            "maxProperties": MAX_METADATA_PAIRS,
+            "propertyNames": {"minLength": 1, "maxLength": store_fields.MAX_METADATA_KEY_CHARACTERS},
+            "additionalProperties": nullable(value) if self.target.patch else value,
+        }
+
+
+class MemoryPath(Field):
+    target_class = store_fields.MemoryPathField
+    schema = {**TEXT, "description": "An absolute path in NFC, up to 1,024 bytes."}
+
+
+class PathPrefix(Field):
+    target_class = store_fields.PathPrefixField
+    schema = {**TEXT, "description": "A folder, with a slash at its begin and its end."}
+
+
+class Sha256(Field):
+    target_class = store_fields.Sha256Field
+    schema = {**TEXT, "pattern": "^[0-9a-fA-F]{64}$"}
+
+
+class Ignored(Field):
+    target_class = store_fields.IgnoredField
+    schema = {**TEXT, "description": "Taken and ignored."}

@@ -104,6 +104,69 @@ _FILE_CHANGE = obj(path=TEXT, action=enum("created", "changed", "moved", "delete
 _ENTRY_CHANGE = obj(id=TEXT, path=TEXT, action=enum("added", "changed", "superseded", "removed"))
 _HUNK = obj(old_start=NUMBER, old_lines=NUMBER, new_start=NUMBER, new_lines=NUMBER, lines=array(TEXT))
 
+_STORE_ACTOR = {
+    "anyOf": [
+        obj(type=enum("api_actor"), api_key_id=TEXT),
+        obj(type=enum("user_actor"), user_id=TEXT),
+        obj(type=enum("session_actor"), session_id=TEXT),
+    ]
+}
+STORE_COMPONENTS: dict[str, Schema] = {
+    "MemoryStore": obj(
+        id=TEXT,
+        type=enum("memory_store"),
+        name=TEXT,
+        description=TEXT,
+        metadata={"type": "object", "additionalProperties": TEXT},
+        created_at=TIME,
+        updated_at=TIME,
+        archived_at=nullable(TIME),
+    ),
+    "Memory": obj(
+        id=TEXT,
+        type=enum("memory"),
+        memory_store_id=TEXT,
+        memory_version_id=TEXT,
+        path=TEXT,
+        content=nullable(TEXT),
+        content_sha256=TEXT,
+        content_size_bytes=NUMBER,
+        created_at=TIME,
+        updated_at=TIME,
+    ),
+    "MemoryPrefix": obj(type=enum("memory_prefix"), path=TEXT),
+    "MemoryVersion": obj(
+        id=TEXT,
+        type=enum("memory_version"),
+        memory_store_id=TEXT,
+        memory_id=TEXT,
+        operation=enum("created", "modified", "deleted"),
+        path=nullable(TEXT),
+        content=nullable(TEXT),
+        content_sha256=nullable(TEXT),
+        content_size_bytes=nullable(NUMBER),
+        created_at=TIME,
+        created_by=_STORE_ACTOR,
+        redacted_at=nullable(TIME),
+        redacted_by=nullable(_STORE_ACTOR),
+    ),
+    "StoreError": {
+        "type": "object",
+        "description": "Every error of memory stores has this shape. Act on `error.type`; show `error.message`.",
+        "properties": {
+            "type": enum("error"),
+            "error": {
+                "type": "object",
+                "properties": {"type": TEXT, "message": TEXT, "code": TEXT},
+                "required": ["type", "message", "code"],
+            },
+            "request_id": TEXT,
+        },
+        "required": ["type", "error", "request_id"],
+        "additionalProperties": False,
+    },
+}
+
 COMPONENTS: dict[str, Schema] = {
     "Me": obj(
         tenant=obj(id=UUID, slug=TEXT, name=TEXT),
@@ -218,6 +281,7 @@ COMPONENTS: dict[str, Schema] = {
         counts=obj(**{outcome.value: NUMBER for outcome in Outcome}),
         entry_counts=obj(**{outcome.value: NUMBER for outcome in Outcome}),
     ),
+    **STORE_COMPONENTS,
     "Problem": {
         "type": "object",
         "description": "Every error has this shape (RFC 9457). Act on `code`; show `detail`.",

@@ -14,15 +14,18 @@ from memsvc.tree.reads.history import (
     revision_at,
 )
 from memsvc.tree.reads.matches import glob, grep
+from memsvc.tree.reads.memories import list_memories, read_memory
 from memsvc.tree.reads.origins import blame, entry_history
 from memsvc.tree.reads.replay import Step, replay
 from memsvc.tree.reads.snapshots import Snapshot, snapshot
+from memsvc.tree.reads.versions import VersionFilter, list_versions, read_version
 
 __all__ = [
     "EntryFilter",
     "RevisionFilter",
     "Snapshot",
     "Step",
+    "VersionFilter",
     "blame",
     "diff",
     "entry_history",
@@ -33,10 +36,14 @@ __all__ = [
     "list_entries",
     "list_files",
     "list_folder",
+    "list_memories",
     "list_revisions",
+    "list_versions",
     "read_file",
     "read_index",
     "read_lines",
+    "read_memory",
+    "read_version",
     "recent_episodes",
     "replay",
     "revision_at",

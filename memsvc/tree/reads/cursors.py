@@ -59,6 +59,20 @@ def after_day(cursor: str) -> tuple[date, UUID]:
     raise _refusal()
 
 
+def cursor_of_version(number: int, file_id: UUID) -> str:
+    return _encoded([str(number), file_id.hex])
+
+
+def after_version(cursor: str) -> tuple[int, UUID]:
+    match _decoded(cursor):
+        case [str(number), str(file_id)] if number.isdecimal() and len(number) < 19:
+            try:
+                return int(number), UUID(file_id)
+            except ValueError:
+                pass
+    raise _refusal()
+
+
 def cursor_of_entry(created: datetime, block_id: UUID) -> str:
     return _encoded([created.isoformat(), block_id.hex])
 

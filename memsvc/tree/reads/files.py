@@ -151,8 +151,9 @@ def read_lines(
 
 def _blocks_of_window(now: Moment, file: File, offset: int, limit: int) -> tuple[int, list[Block]]:
     """The blocks that hold lines offset to offset + limit, and how many lines stand before the first of them."""
-    blocks = now.blocks_of(file)
-    # Every block has a line, but for a byte order mark, so the window lies in the first offset + limit + 1 blocks.
+    # What was redacted has no line.
+    blocks = now.blocks_of(file).filter(size__gt=0)
+    # Every other block has one, but for a byte order mark, so the window lies in the first offset + limit + 1 blocks.
     counts = blocks.annotate(shown=rendered_lines(now.revision)).values_list("position", "shown")
     places = list(counts[: offset + max(limit, 1) + 1])
     if not places:

@@ -1,0 +1,294 @@
+"""The versions of files: one for each revision that changed a file, found in its rows.
+
+Nothing of this is stored but what was redacted. A version is named by the file's id and the revision's number.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+from uuid import UUID
+
+from django.db.models import F, Max, Q, QuerySet
+from django.db.models.functions import Coalesce
+
+from memsvc.tree.access import Access
+from memsvc.tree.blocks import rendered
+from memsvc.tree.errors import VersionNotFound
+from memsvc.tree.files import MAX_FILE_BYTES
+from memsvc.tree.models import Block, BlockQuerySet, File, Redaction, Revision
+from memsvc.tree.reads.cursors import after_version, cursor_of_version
+from memsvc.tree.reads.history import read_revision, revisions_of
+from memsvc.tree.reads.moment import Moment, moment
+from memsvc.tree.results import MemoryVersion, RedactionRead, VersionsPage
+
+# What a memory may be made with, and what a list shows of each.
+MAX_CONTENT_BYTES = 102_400
+_BLOCKS_AT_ONCE = 200
+# The first look takes what a page needs; each further one twice as many revisions, because few of them fit.
+_FIRST_REVISIONS = 100
+_MOST_REVISIONS = 3200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionFilter:
+    """Which versions are wanted: of one file, of one operation, by whom, and from when to when (inclusive).
+
+    `actor` is an id, and `actor_kinds` what it may be the id of; None is for everybody.
+    """
+
+    memory: UUID | None = None
+    operation: str | None = None
+    actor: str | None = None
+    actor_kinds: Collection[str] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def list_versions(
+    access: Access,
+    wanted: VersionFilter,
+    *,
+    with_content: bool = False,
+    cursor: str | None = None,
+    limit: int = 20,
+) -> VersionsPage:
+    """The versions of a tree's files, also of those that are gone, newest first; up to `limit` a page.
+
+    Of content that is larger than a memory may be made, lists tell hash and size only.
+    """
+    with moment(access) as now:
+        before = after_version(cursor) if cursor is not None else None
+        found = list(islice(_walk(now, wanted, before), limit + 1))
+        up_to = MAX_CONTENT_BYTES if with_content else None
+        items = list(_versions(now, found[:limit], up_to))
+    more = (
+        cursor_of_version(found[limit - 1].number, found[limit - 1].file_id) if len(found) > limit else None
+    )
+    return VersionsPage(items, more)
+
+
+def read_version(access: Access, file_id: UUID, number: int, *, with_content: bool = True) -> MemoryVersion:
+    """One version of a file. Raises `VersionNotFound`."""
+    with moment(access) as now:
+        up_to = MAX_FILE_BYTES if with_content else None
+        return next(_versions(now, [find_change(now, file_id, number)], up_to))
+
+
+@dataclass(frozen=True, slots=True)
+class FileChanged:
+    """What a revision did to a file: where it stood before and stands after, as far as the access sees it."""
+
+    file_id: UUID
+    revision: Revision
+    before: str | None
+    after: str | None
+
+    @property
+    def number(self) -> int:
+        return self.revision.number
+
+    @property
+    def operation(self) -> str:
+        return "deleted" if self.after is None else "created" if self.before is None else "modified"
+
+
+def find_change(now: Moment, file_id: UUID, number: int) -> FileChanged:
+    """Raises `VersionNotFound`."""
+    revisions = list(revisions_of(now).filter(number=number))
+    found = list(_changes(now, revisions, only=file_id))
+    if not found:
+        raise VersionNotFound
+    return found[0]
+
+
+def numbers_of(now: Moment, file_id: UUID) -> list[int]:
+    """The revisions that changed a file, as readers see it; ascending."""
+    return sorted(number for number, _ in _touched(now, None, only=file_id))
+
+
+def current_versions(now: Moment, files: Sequence[File]) -> dict[UUID, int]:
+    """The number of the newest version of each of these files, which stand now."""
+    blocks = _blocks(now).filter(file_id__in=[file.pk for file in files]).order_by()
+    rows = blocks.values("file_id").annotate(
+        added=Max("added_in"), removed=Max("removed_in"), superseded=Max("superseded_in")
+    )
+    newest = {row["file_id"]: max(row["added"], row["removed"] or 0, row["superseded"] or 0) for row in rows}
+    return {file.pk: max(file.added_in, newest.get(file.pk, 0)) for file in files}
+
+
+def _walk(now: Moment, wanted: VersionFilter, before: tuple[int, UUID] | None) -> Iterator[FileChanged]:
+    revisions = _wanted(now, wanted).order_by("-number")
+    last, at_once = before[0] + 1 if before else None, _FIRST_REVISIONS
+    while True:
+        some = list((revisions.filter(number__lt=last) if last else revisions)[:at_once])
+        if not some:
+            return
+        for change in _changes(now, some, only=wanted.memory):
+            if before is not None and (change.number, change.file_id) >= before:
+                continue
+            if wanted.operation in (None, change.operation):
+                yield change
+        last, at_once = some[-1].number, min(2 * at_once, _MOST_REVISIONS)
+
+
+def _wanted(now: Moment, wanted: VersionFilter) -> QuerySet[Revision]:
+    revisions = revisions_of(now)
+    if wanted.memory is not None:
+        # Most revisions are about other files.
+        revisions = revisions.filter(number__in=numbers_of(now, wanted.memory))
+    if wanted.actor is not None:
+        revisions = revisions.filter(actor_id=wanted.actor)
+    if wanted.actor_kinds is not None:
+        revisions = revisions.filter(actor_kind__in=wanted.actor_kinds)
+    if wanted.since is not None:
+        revisions = revisions.filter(at__gte=wanted.since)
+    if wanted.until is not None:
+        revisions = revisions.filter(at__lte=wanted.until)
+    return revisions
+
+
+def _changes(now: Moment, revisions: Sequence[Revision], *, only: UUID | None) -> Iterator[FileChanged]:
+    """What these revisions did to files that the access sees, newest first."""
+    by_number = {revision.number: revision for revision in revisions}
+    touched = _touched(now, list(by_number), only=only)
+    lives = _lives(now, {file_id for _, file_id in touched})
+    for number, file_id in sorted(touched, reverse=True):
+        before, after = lives.path(file_id, number - 1), lives.path(file_id, number)
+        if before is not None or after is not None:
+            yield FileChanged(file_id, by_number[number], before, after)
+
+
+# What came and went in one revision never stood.
+_STOOD = Q(removed_in__isnull=True) | ~Q(removed_in=F("added_in"))
+
+
+def _blocks(now: Moment) -> BlockQuerySet:
+    """The visible blocks that ever stood."""
+    return Block.objects.of(now.access.tree).filter(now.visible, _STOOD)
+
+
+def _touched(now: Moment, numbers: Collection[int] | None, *, only: UUID | None) -> set[tuple[int, UUID]]:
+    """Revisions with the files, by what their blocks refer to, that they changed; of all revisions without numbers."""
+    tree = now.access.tree
+    blocks, every = _blocks(now), Block.objects.of(tree)
+    files = File.objects.of(tree).filter(_STOOD).annotate(content=Coalesce("former_of_id", "pk"))
+    redactions = Redaction.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk)
+    superseded = blocks.filter(_within("superseded_in", numbers), kind="entry")
+    if only is not None:
+        blocks, superseded = blocks.filter(file_id=only), superseded.filter(file_id=only)
+        files, redactions = files.filter(content=only), redactions.filter(file_id=only)
+    elif numbers is not None:
+        # What was superseded is found by what superseded it: that column is in no index.
+        targets = every.filter(added_in__in=numbers).exclude(supersedes="").values("supersedes")
+        superseded = superseded.filter(entry_id__in=targets)
+    found = [
+        blocks.filter(_within("added_in", numbers)).values_list("added_in", "file_id"),
+        blocks.filter(_within("removed_in", numbers)).values_list("removed_in", "file_id"),
+        superseded.values_list("superseded_in", "file_id"),
+        files.filter(_within("added_in", numbers)).values_list("added_in", "content"),
+        files.filter(_within("removed_in", numbers)).values_list("removed_in", "content"),
+        # Of a version that was redacted nothing else may be left.
+        redactions.filter(_within("number", numbers)).values_list("number", "file_id"),
+    ]
+    return {(number, file_id) for rows in found for number, file_id in rows.order_by().distinct() if number}
+
+
+def _within(column: str, numbers: Collection[int] | None) -> Q:
+    return Q(**{f"{column}__isnull": False}) if numbers is None else Q(**{f"{column}__in": numbers})
+
+
+@dataclass(frozen=True, slots=True)
+class _Lives:
+    """Where files stood, from when to when, and the blocks of those that hold some that are hidden."""
+
+    now: Moment
+    stays: dict[UUID, list[File]]
+    hiding: dict[UUID, list[Block]]
+
+    def path(self, file_id: UUID, number: int) -> str | None:
+        """Where a file stood in a revision; None where it did not, or nothing of it is to be seen."""
+        stay = next((stay for stay in self.stays[file_id] if stay.stood(number)), None)
+        if stay is None or not self.now.access.sees(stay.path):
+            return None
+        held = [block for block in self.hiding.get(file_id, ()) if block.stood(number)]
+        return None if held and not any(map(self.now.shows, held)) else stay.path
+
+
+def _lives(now: Moment, ids: set[UUID]) -> _Lives:
+    tree = now.access.tree
+    stays: dict[UUID, list[File]] = defaultdict(list)
+    for file in File.objects.of(tree).filter(Q(pk__in=ids, former_of=None) | Q(former_of__in=ids)):
+        stays[file.content_id].append(file)
+    blocks = Block.objects.of(tree).filter(file_id__in=ids)
+    hidden = set(blocks.exclude(now.visible).values_list("file_id", flat=True))
+    hiding: dict[UUID, list[Block]] = defaultdict(list)
+    if hidden:
+        bare = blocks.filter(file_id__in=hidden).only("file_id", "added_in", "removed_in", "expires_at")
+        for block in bare:
+            hiding[block.file_id].append(block)
+    return _Lives(now, stays, hiding)
+
+
+def _versions(now: Moment, changes: Sequence[FileChanged], up_to: int | None) -> Iterator[MemoryVersion]:
+    """The versions that changes made, with text of up to `up_to` bytes; None asks for no text."""
+    redactions = _redactions(now, changes)
+    for change in changes:
+        redaction = redactions.get((change.file_id, change.number))
+        held = None
+        if redaction is None and change.after is not None:
+            blocks = Block.objects.of(now.access.tree).standing(change.number).filter(now.visible)
+            of_file = blocks.filter(file_id=change.file_id).order_by("position")
+            held = held_by(of_file, change.number, up_to=up_to)
+        yield MemoryVersion(
+            memory=change.file_id,
+            revision=read_revision(change.revision),
+            operation=change.operation,
+            path=None if redaction else change.after or change.before,
+            text=held.text if held else None,
+            sha256=held.sha256 if held else None,
+            size=held.size if held else None,
+            redaction=redaction,
+        )
+
+
+def _redactions(now: Moment, changes: Sequence[FileChanged]) -> dict[tuple[UUID, int], RedactionRead]:
+    tree = now.access.tree
+    rows = Redaction.objects.filter(
+        tenant_id=tree.tenant_id,
+        tree_id=tree.pk,
+        file_id__in={change.file_id for change in changes},
+        number__in={change.number for change in changes},
+    )
+    return {(row.file_id, row.number): RedactionRead(row.at, row.actor_kind, row.actor_id) for row in rows}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What blocks hold together; `text` is None where it was not wanted, is too long, or is no text."""
+
+    text: str | None
+    sha256: str
+    size: int
+
+
+def held_by(blocks: BlockQuerySet, revision: int | None, *, up_to: int | None) -> Held:
+    """The content of blocks as of a revision, without holding more than `up_to` bytes of it."""
+    digest, size, kept = hashlib.sha256(), 0, bytearray()
+    for block in blocks.iterator(chunk_size=_BLOCKS_AT_ONCE):
+        data = rendered(block, revision)
+        digest.update(data)
+        size += len(data)
+        if up_to is not None and size <= up_to:
+            kept += data
+    wanted = up_to is not None and size <= up_to
+    return Held(_decoded(kept) if wanted else None, digest.hexdigest(), size)
+
+
+def _decoded(data: bytearray) -> str | None:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
