@@ -63,6 +63,17 @@ class RevisionNotFound(NotFound):
         self.newest = newest
 
 
+class RevisionPruned(TreeError):
+    """The revision was there, and the tenant keeps history no longer than since then."""
+
+    code = "revision_pruned"
+
+    def __init__(self, number: int, oldest: int) -> None:
+        super().__init__(f"Revision {number} is no longer kept; the oldest that can be read is {oldest}.")
+        self.number = number
+        self.oldest = oldest
+
+
 class IsFolder(TreeError):
     code = "is_directory"
 

@@ -387,6 +387,7 @@ def rename(change: Change, file: File, path: str) -> None:
         changed_in=file.changed_in,
         created_at=file.created_at,
         modified_at=file.modified_at,
+        pruned_in=file.pruned_in,
         former_of=file,
     )
     file.path, file.parent, file.added_in = path, format.parent_of(path), change.number

@@ -288,8 +288,8 @@ def _import(
 def restore(access: Access, revision: int, *, path: str | None = None, message: str = "") -> Restored:
     """Bring back what the tree, a folder or a file was in a revision, as a new revision.
 
-    Files that came since go, those that went come back. Raises `RevisionNotFound`, and `FileNotFound` for a path
-    at which nothing stands or stood.
+    Files that came since go, those that went come back. Raises `RevisionNotFound`, `RevisionPruned`, and
+    `FileNotFound` for a path at which nothing stands or stood.
     """
     folder = canonical_folder(path) if path is not None else access.prefix
     access.require_write(folder)

@@ -201,7 +201,7 @@ class Tree(RuleBasedStateMachine):
         services.restore(self.access, number)
         self.is_again(self.past[number][0])
 
-    @precondition(lambda self: max(self.past) > 0 and not self.has_expired)
+    @precondition(lambda self: max(self.past) - 1 in self.past and not self.has_expired)
     @rule()
     def undo_the_newest(self) -> None:
         newest = max(self.past)

@@ -15,7 +15,7 @@ from memsvc.tree.blocks import content, entry_of, rendered
 from memsvc.tree.errors import FileNotFound, RevisionNotFound, TooLarge
 from memsvc.tree.files import decodes
 from memsvc.tree.lines import Range, line_differences, lines_of
-from memsvc.tree.models import Block, BlockQuerySet, File, FileQuerySet, Revision, Tree
+from memsvc.tree.models import Block, BlockQuerySet, File, FileQuerySet, Revision
 from memsvc.tree.reads.cursors import after_number, cursor_of_number
 from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.results import (
@@ -80,7 +80,10 @@ def _wanted(now: Moment, wanted: RevisionFilter) -> QuerySet[Revision]:
     folder = _within_sight(now.access, canonical_folder(wanted.path))
     if folder is None:
         return revisions.none()
-    return revisions if folder == "/" else revisions.filter(number__in=_numbers_below(now, folder))
+    if folder == "/":
+        return revisions
+    # Of those up to the oldest that is kept it is no longer known what they changed.
+    return revisions.filter(number__in=_numbers_below(now, folder), number__gt=now.tree().history_from)
 
 
 def _within_sight(access: Access, folder: str) -> str | None:
@@ -142,17 +145,19 @@ def revision_at(access: Access, at: datetime) -> int:
 def get_revision(access: Access, number: int) -> RevisionDetail:
     """A revision and all that it changed, as far as the access sees it.
 
-    Raises `RevisionNotFound`, also where nothing of it lies within the access.
+    Raises `RevisionNotFound`, also where nothing of it lies within the access, and `RevisionPruned` where the one
+    before it can't be read.
     """
     with moment(access) as now:
         row = revisions_of(now).filter(number=number).first()
         if row is None:
-            raise RevisionNotFound(number, _newest(now))
+            raise RevisionNotFound(number, now.tree().revision)
+        now.tree().require_revision(number - 1)
         step = _Span(now, number - 1, number)
         ids = step.touched()
         before, after = step.places(ids, number - 1), step.places(ids, number)
         if access.prefix != "/" and not before and not after:
-            raise RevisionNotFound(number, _newest(now))
+            raise RevisionNotFound(number, now.tree().revision)
         files = [_file_change(before.get(file_id), after.get(file_id)) for file_id in ids]
         entries = _entry_changes(step, before, after)
     return RevisionDetail(
@@ -160,11 +165,6 @@ def get_revision(access: Access, number: int) -> RevisionDetail:
         files=sorted((file for file in files if file), key=lambda file: (file.path, file.action)),
         entries=sorted(entries, key=lambda entry: (entry.path, entry.entry_id)),
     )
-
-
-def _newest(now: Moment) -> int:
-    tree = now.access.tree
-    return Tree.objects.values_list("revision", flat=True).get(tenant_id=tree.tenant_id, pk=tree.pk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,16 +251,15 @@ def diff(access: Access, old: int, new: int | None = None, *, path: str | None =
     """How each file differs between two revisions (`new=None` is now), or those at and below `path`.
 
     A file that was moved is compared with itself, one that was deleted and made again with what stands at its path.
-    Raises `RevisionNotFound`, `FileNotFound` for a path at which nothing stood in either, and `TooLarge` for more
-    than 1,000 files.
+    Raises `RevisionNotFound`, `RevisionPruned`, `FileNotFound` for a path at which nothing stood in either, and
+    `TooLarge` for more than 1,000 files.
     """
     folder = canonical_folder(path)
     with moment(access) as now:
-        newest = _newest(now)
-        new = newest if new is None else new
+        tree = now.tree()
+        new = tree.revision if new is None else new
         for number in (old, new):
-            if not 0 <= number <= newest:
-                raise RevisionNotFound(number, newest)
+            tree.require_revision(number)
         span = _Span(now, min(old, new), max(old, new))
         wanted = _ids_below(span, folder) if folder != "/" else None
         ids = span.touched() if wanted is None else span.touched() & wanted

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db.models import Count, Max, Q, Sum
 
 from memsvc.tree.access import Access
-from memsvc.tree.errors import FileNotFound, RevisionNotFound
+from memsvc.tree.errors import FileNotFound
 from memsvc.tree.files import rendered_lines, rendered_size
 from memsvc.tree.models import Block, BlockQuerySet, File, FileQuerySet, Revision, Tree
 from memsvc.tree.results import Listed
@@ -24,6 +24,11 @@ class Moment:
     access: Access
     revision: int | None
     at: datetime
+
+    def tree(self) -> Tree:
+        """The tree's row as it is at this moment; the one that the access has may be of an earlier one."""
+        tree = self.access.tree
+        return Tree.objects.get(tenant_id=tree.tenant_id, pk=tree.pk)
 
     def files(self) -> FileQuerySet:
         files = File.objects.of(self.access.tree).standing(self.revision)
@@ -139,19 +144,14 @@ def _from_totals(file: File, totals: dict[str, Any] | None, times: dict[int, dat
 
 def _changed(file: File, totals: dict[str, Any] | None) -> int:
     """The revision that last changed what is counted, or moved the file. A file may never have held a block."""
-    return max(file.added_in, totals["changed"] if totals else file.created_in)
+    return max(file.added_in, file.pruned_in, totals["changed"] if totals else file.created_in)
 
 
 @contextmanager
 def moment(access: Access, revision: int | None = None) -> Iterator[Moment]:
-    """Open a consistent view. Raises `RevisionNotFound` for a revision that there never was."""
+    """Open a consistent view. Raises `RevisionNotFound` and `RevisionPruned`."""
     with reading(access):
+        now = Moment(access=access, revision=revision, at=datetime.now(tz=UTC))
         if revision is not None:
-            _require(access.tree, revision)
-        yield Moment(access=access, revision=revision, at=datetime.now(tz=UTC))
-
-
-def _require(tree: Tree, revision: int) -> None:
-    newest = Tree.objects.values_list("revision", flat=True).get(tenant_id=tree.tenant_id, pk=tree.pk)
-    if not 0 <= revision <= newest:
-        raise RevisionNotFound(revision, newest)
+            now.tree().require_revision(revision)
+        yield now
