@@ -135,6 +135,20 @@ def test_kept_revisions_are_restored_and_undone(filled: Access) -> None:
     assert text(filled, NOTE) == text(filled, NOTE, 7)
 
 
+def test_it_stays_known_when_a_file_last_changed_from_which_something_went(memory: Access) -> None:
+    add(memory, "one")
+    services.retire_entry(memory, add(memory, "two").entry.entry_id)
+    services.write_file(memory, NOTE, "other\n")
+    before = reads.list_files(memory, revision=4)
+
+    prune_to(memory.tree, 4)
+
+    assert next(file for file in before.items if file.path == FACTS).revision == 3
+    assert reads.list_files(memory, revision=4) == before
+    services.move(memory, FACTS, "/memory/moved.md")
+    assert reads.list_files(memory, revision=4) == before
+
+
 def test_a_clone_of_what_is_kept_has_a_history_of_its_own(filled: Access) -> None:
     prune_to(filled.tree, 5)
 
