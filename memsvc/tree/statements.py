@@ -91,6 +91,25 @@ def file_at(tree: Tree, path: str) -> File | None:
     return instance(File, row) if row else None
 
 
+_PATHS_IN_USE = """
+SELECT wanted.path FROM unnest(%s::text[]) AS wanted (path) WHERE EXISTS (
+    SELECT FROM tree_file f
+    WHERE f.tenant_id = %s AND f.tree_id = %s AND f.removed_in IS NULL
+      AND f.path > (wanted.path || '/') COLLATE "C" AND f.path < (wanted.path || '0') COLLATE "C"
+)
+UNION ALL
+SELECT path FROM tree_file WHERE tenant_id = %s AND tree_id = %s AND removed_in IS NULL AND path = ANY(%s)
+"""
+
+
+def paths_in_use(tree: Tree, paths: Sequence[str], above: Sequence[str]) -> set[str]:
+    """Those of `paths` that are a live file or hold one, hidden ones too, and those of `above` that are one."""
+    of_tree = [tree.tenant_id, tree.pk]
+    with connection.cursor() as cursor:
+        cursor.execute(_PATHS_IN_USE, [[*paths], *of_tree, *of_tree, [*paths, *above]])
+        return {path for (path,) in cursor.fetchall()}
+
+
 _END_OF_FILE = f"""
 SELECT EXISTS (
            SELECT FROM tree_block
