@@ -261,7 +261,13 @@ class Block(TreeRow):
             ),
         ]
         indexes = [
-            models.Index(fields=["tenant", "file", "position"], name="block_position"),
+            models.Index(fields=["tenant", "file", "position"], condition=LIVE, name="block_live"),
+            # What a file was: those that stood in a revision are found without a look at all that ever did.
+            models.Index(fields=["tenant", "file", "removed_in", "added_in"], name="block_stay"),
+            # The few that may be hidden.
+            models.Index(
+                fields=["tenant", "file"], condition=Q(expires_at__isnull=False), name="block_expiring"
+            ),
             models.Index(
                 fields=["tenant", "file", "row_path"], condition=LIVE & Q(kind="row"), name="block_row"
             ),

@@ -176,6 +176,22 @@ def entry_with_id(tree: Tree, entry_id: str) -> Block | None:
     return block
 
 
+_LAST_REMOVALS = """
+SELECT f.id, (
+    SELECT max(removed_in) FROM tree_block
+    WHERE tenant_id = %s AND file_id = f.id AND removed_in <= coalesce(%s, 9223372036854775807)
+)
+FROM unnest(%s::uuid[]) AS f (id)
+"""
+
+
+def last_removals(tree: Tree, file_ids: Sequence[UUID], revision: int | None) -> dict[UUID, int]:
+    """By file: the newest revision, up to this one, in which one of its blocks went; without those that lost none."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LAST_REMOVALS, [tree.tenant_id, revision, [*file_ids]])
+        return {file_id: removed for file_id, removed in cursor.fetchall() if removed is not None}
+
+
 # `tsv` is no field of the model: nothing but a ranking reads it.
 _INSERT_BLOCKS = f"INSERT INTO tree_block ({', '.join(_BLOCK_NAMES)}, tsv) VALUES "
 _TSV = "to_tsvector(%s::regconfig, %s) || array_to_tsvector(%s::text[])"

@@ -116,7 +116,7 @@ class History(Tree):
 
     @rule(which=ids, at=ids)
     def entry_history(self, which: int, at: int) -> None:
-        known = sorted({entry.entry_id for _, entry in _entries(self.then(self.chosen(at)))})
+        known = _known(self.then(self.chosen(at)))
         if not known:
             return
         entry_id = known[which % len(known)]
@@ -156,7 +156,7 @@ class History(Tree):
     def restore_an_entry(self, at: int, which: int) -> None:
         number = self.chosen(at)
         then = self.then(number)
-        known = sorted({entry.entry_id for _, entry in _entries(then)})
+        known = _known(then)
         if not known:
             return
         entry_id = known[which % len(known)]
@@ -272,6 +272,11 @@ def _entries(files: Files) -> Iterator[tuple[str, MemoryEntry]]:
         for block in format.cut_file(path, files[path]):
             if block.kind is BlockKind.ENTRY and block.entry is not None:
                 yield path, block.entry
+
+
+def _known(files: Files) -> list[str]:
+    """Ids by place: they are random, and what is chosen by a number must be the same in a replay."""
+    return list(dict.fromkeys(entry.entry_id for _, entry in _entries(files)))
 
 
 def _named(files: Files, entry_id: str) -> tuple[str, MemoryEntry] | None:

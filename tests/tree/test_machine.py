@@ -201,10 +201,12 @@ class Tree(RuleBasedStateMachine):
         services.restore(self.access, number)
         self.is_again(self.past[number][0])
 
-    @precondition(lambda self: max(self.past) - 1 in self.past and not self.has_expired)
+    @precondition(lambda self: max(self.past) > 0 and not self.has_expired)
     @rule()
     def undo_the_newest(self) -> None:
         newest = max(self.past)
+        if newest - 1 not in self.past:
+            return
         services.undo(self.access, revision=newest)
         # What is undone of an index that changed with other files is no more than its rows.
         indexes = {path: data for path, data in contents(self.access).items() if path in ROUTERS}

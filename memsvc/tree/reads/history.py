@@ -11,7 +11,7 @@ from django.db.models import Q, QuerySet
 
 from memsvc.format import canonical_folder, in_utc
 from memsvc.tree.access import Access
-from memsvc.tree.blocks import content, entry_of, rendered
+from memsvc.tree.blocks import RENDERED, content, entry_of, rendered
 from memsvc.tree.errors import FileNotFound, RevisionNotFound, TooLarge
 from memsvc.tree.files import decodes
 from memsvc.tree.lines import Range, line_differences, lines_of
@@ -155,7 +155,7 @@ def get_revision(access: Access, number: int) -> RevisionDetail:
         now.tree().require_revision(number - 1)
         step = _Span(now, number - 1, number)
         ids = step.touched()
-        before, after = step.places(ids, number - 1), step.places(ids, number)
+        before, after = step.places(ids, number - 1, number)
         if access.prefix != "/" and not before and not after:
             raise RevisionNotFound(number, now.tree().revision)
         files = [_file_change(before.get(file_id), after.get(file_id)) for file_id in ids]
@@ -196,20 +196,30 @@ class _Span:
         moved = files.filter(self._between("added_in") | self._between("removed_in"))
         return set(self.blocks().values_list("file_id", flat=True)) | {file.content_id for file in moved}
 
-    def places(self, ids: set[UUID], revision: int) -> dict[UUID, str]:
-        """Where each of these files stood in a revision, as far as a reader sees it."""
-        files = File.objects.of(self.now.access.tree).standing(revision)
-        here = list(files.filter(Q(pk__in=ids, former_of=None) | Q(former_of__in=ids)))
-        seen = [file for file in here if self.now.access.sees(file.path)]
-        hidden = self._hidden({file.content_id for file in seen}, revision)
-        return {file.content_id: file.path for file in seen if file.content_id not in hidden}
+    def places(self, ids: set[UUID], *revisions: int) -> list[dict[UUID, str]]:
+        """Where each of these files stood in each of these revisions, as far as a reader sees it."""
+        files = File.objects.of(self.now.access.tree)
+        stays = files.filter(Q(pk__in=ids, former_of=None) | Q(former_of__in=ids))
+        seen = [stay for stay in stays if self.now.access.sees(stay.path)]
+        expired = self._expired({stay.content_id for stay in seen})
+        return [self._places(seen, expired, revision) for revision in revisions]
 
-    def _hidden(self, ids: set[UUID], revision: int) -> set[UUID]:
-        """Those that hold blocks of which none is visible."""
-        blocks = Block.objects.of(self.now.access.tree).standing(revision).filter(file_id__in=ids)
+    def _places(self, stays: Sequence[File], expired: set[UUID], revision: int) -> dict[UUID, str]:
+        there = [stay for stay in stays if _stands(stay, revision)]
+        hidden = self._hidden(expired, revision)
+        return {stay.content_id: stay.path for stay in there if stay.content_id not in hidden}
+
+    def _expired(self, ids: set[UUID]) -> set[UUID]:
+        """Those of which something has disappeared, ever."""
+        blocks = Block.objects.of(self.now.access.tree).filter(file_id__in=ids, expires_at__lte=self.now.at)
+        return set(blocks.values_list("file_id", flat=True)) if ids else set()
+
+    def _hidden(self, expired: set[UUID], revision: int) -> set[UUID]:
+        """Those that hold blocks in a revision of which none is visible."""
+        if not expired:
+            return set()
+        blocks = Block.objects.of(self.now.access.tree).standing(revision).filter(file_id__in=expired)
         gone = set(blocks.exclude(self.now.visible).values_list("file_id", flat=True))
-        if not gone:
-            return gone
         return gone - set(blocks.filter(self.now.visible, file_id__in=gone).values_list("file_id", flat=True))
 
 
@@ -243,7 +253,7 @@ def _entry_action(was: Block | None, now: Block | None, step: _Span) -> str:
     return "changed" if rendered(was, step.old) != rendered(now, step.new) else ""
 
 
-def _stands(row: Block, revision: int) -> bool:
+def _stands(row: Block | File, revision: int) -> bool:
     return row.added_in <= revision and (row.removed_in is None or row.removed_in > revision)
 
 
@@ -261,9 +271,11 @@ def diff(access: Access, old: int, new: int | None = None, *, path: str | None =
         for number in (old, new):
             tree.require_revision(number)
         span = _Span(now, min(old, new), max(old, new))
-        wanted = _ids_below(span, folder) if folder != "/" else None
-        ids = span.touched() if wanted is None else span.touched() & wanted
-        pairs = _paired(span.places(ids, old), span.places(ids, new))
+        if folder == "/":
+            before, after = span.places(span.touched(), old, new)
+        else:
+            before, after = _places_below(span, folder, old, new)
+        pairs = _paired(before, after)
         if len(pairs) > MAX_FILES_COMPARED:
             raise TooLarge(
                 f"{len(pairs)} files differ; one answer takes {MAX_FILES_COMPARED}: ask for a folder, or for "
@@ -273,14 +285,23 @@ def diff(access: Access, old: int, new: int | None = None, *, path: str | None =
     return sorted((each for each in diffs if each), key=lambda each: (each.path, each.action))
 
 
-def _ids_below(span: _Span, folder: str) -> set[UUID]:
-    files = _at_or_below(File.objects.of(span.now.access.tree), folder)
-    ids: set[UUID] = set()
-    for revision in (span.old, span.new):
-        ids |= span.places({file.content_id for file in files.standing(revision)}, revision).keys()
+def _places_below(span: _Span, folder: str, old: int, new: int) -> tuple[dict[UUID, str], dict[UUID, str]]:
+    """The places of files that may differ and stood at or below a path in either revision."""
+    files = File.objects.of(span.now.access.tree)
+    standing = _at_or_below(files.standing(old) | files.standing(new), folder)
+    places = span.places({file.content_id for file in standing}, old, new)
+    ids = {
+        file_id
+        for place in places
+        for file_id, path in place.items()
+        if path == folder or path.startswith(folder + "/")
+    }
     if not ids:
         raise FileNotFound(folder)
-    return ids
+    # One file is compared in less time than it takes to find out whether it was touched.
+    wanted = ids if len(ids) == 1 else ids & span.touched()
+    before, after = ({file_id: place[file_id] for file_id in place.keys() & wanted} for place in places)
+    return before, after
 
 
 type _Place = tuple[UUID, str] | None
@@ -302,8 +323,7 @@ def _paired(before: dict[UUID, str], after: dict[UUID, str]) -> list[tuple[_Plac
 def _file_diff(now: Moment, was: _Place, is_now: _Place, old: int, new: int) -> FileDiff | None:
     before, after = was[1] if was else None, is_now[1] if is_now else None
     change = _file_change(before, after)
-    old_data = _content_at(now, was[0], old) if was else b""
-    new_data = _content_at(now, is_now[0], new) if is_now else b""
+    old_data, new_data = _contents(now, was and was[0], is_now and is_now[0], old, new)
     if change is None or (change.action == "changed" and old_data == new_data):
         return None
     is_text = decodes(old_data) and decodes(new_data)
@@ -319,9 +339,17 @@ def _file_diff(now: Moment, was: _Place, is_now: _Place, old: int, new: int) -> 
     )
 
 
-def _content_at(now: Moment, file_id: UUID, revision: int) -> bytes:
-    blocks = Block.objects.of(now.access.tree).standing(revision).filter(now.visible, file_id=file_id)
-    return content(blocks.order_by("position"), revision)
+def _contents(now: Moment, was: UUID | None, is_now: UUID | None, old: int, new: int) -> tuple[bytes, bytes]:
+    """What a file held in one revision, and it or another one in another; most blocks are in both."""
+    blocks = Block.objects.of(now.access.tree).filter(
+        now.visible, file_id__in={file_id for file_id in (was, is_now) if file_id}
+    )
+    either = blocks.standing(old) | blocks.standing(new)
+    rows = list(either.only(*RENDERED, "file_id", "added_in", "removed_in").order_by("position"))
+    return (
+        content((row for row in rows if row.file_id == was and _stands(row, old)), old),
+        content((row for row in rows if row.file_id == is_now and _stands(row, new)), new),
+    )
 
 
 def _text_lines(data: bytes) -> list[str]:
