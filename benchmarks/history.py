@@ -77,7 +77,7 @@ def _tree_of(files: int) -> Access:
         rows[slot] = new
         made.append(new)
     Block.objects.bulk_update(originals, ["removed_in"], batch_size=1000)
-    statements.insert_blocks(made)
+    statements.insert_blocks(made, language=tree.language)
     _record(tree, range(first, first + REVISIONS))
     gather_statistics()
     return access
