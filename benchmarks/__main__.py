@@ -14,6 +14,7 @@ set_up()
 from benchmarks import (  # noqa: E402  after Django is set up
     append,
     export,
+    history,
     listing,
     measure,
     parallel,
@@ -27,6 +28,7 @@ ROOMS: dict[str, Callable[[], Iterable[Figure]]] = {
     "append": append.run,
     "recall": recall.run,
     "listing": listing.run,
+    "history": history.run,
     "parallel": parallel.run,
     "export": export.run,
     "transfer": transfer.run,

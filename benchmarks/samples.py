@@ -77,14 +77,14 @@ def our_tree(count: int) -> Access:
     services.scaffold(access)
     if count:
         services.write_file(access, FACTS, facts_file(count))
-    _gather_statistics()
+    gather_statistics()
     return access
 
 
-def _gather_statistics() -> None:
+def gather_statistics() -> None:
     """What autovacuum does within a minute of so many new rows."""
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE tree_file, tree_block")
+        cursor.execute("ANALYZE tree_file, tree_block, tree_revision")
 
 
 @contextmanager

@@ -33,6 +33,10 @@ class Tenant(models.Model):
     name = models.CharField(max_length=200)
     created_at = models.DateTimeField(db_default=Now(), editable=False)
     suspended_at = models.DateTimeField(null=True, blank=True)
+    # None keeps all of it.
+    history_days = models.PositiveIntegerField(
+        null=True, blank=True, help_text="How many days of history are kept; empty for all of it."
+    )
 
     class Meta:
         constraints = [

@@ -17,6 +17,7 @@ from tenants.secrets import new_key_text
 MAX_TENANT_NAME_BYTES = 200
 MAX_KEY_NAME_BYTES = 100
 MAX_TREE_NAME_BYTES = 255
+MAX_HISTORY_DAYS = 36_500
 
 
 def create_tenant(*, slug: str, name: str = "") -> Tenant:
@@ -45,6 +46,19 @@ def suspend_tenant(*, tenant: Tenant) -> None:
 def resume_tenant(*, tenant: Tenant) -> None:
     Tenant.objects.filter(pk=tenant.pk).update(suspended_at=None)
     tenant.suspended_at = None
+
+
+def keep_history(*, tenant: Tenant, days: int | None) -> None:
+    """Keep so many days of its trees' history, or all of it. Raises InvalidTenant.
+
+    What is older stays until `manage.py history_prune` comes by; what that has removed doesn't come back.
+    """
+    if days is not None and not 1 <= days <= MAX_HISTORY_DAYS:
+        raise InvalidTenant(
+            f"History is kept for 1 to {MAX_HISTORY_DAYS} days, or all of it; not for {days}."
+        )
+    Tenant.objects.filter(pk=tenant.pk).update(history_days=days)
+    tenant.history_days = days
 
 
 def set_member(*, tenant: Tenant, user: User, role: Role) -> Membership:

@@ -80,6 +80,7 @@ def tree(found: Tree) -> Json:
         "description": found.description,
         "language": found.language,
         "revision": found.revision,
+        "history_from": found.history_from,
         "created_at": found.created_at,
         "archived_at": found.archived_at,
     }

@@ -23,5 +23,6 @@ class MeView(TenantView):
             "max_batch": MAX_BATCH,
             "max_page": MAX_PAGE,
             "max_items": MAX_ITEMS,
+            "history_days": self.caller.tenant.history_days,
         }
         return Response(answers.me(self.caller, limits))

@@ -30,6 +30,7 @@ MAX_SHOWN_ERRORS = 100
 # The first class that fits counts.
 TREE_STATUSES: tuple[tuple[type[errors.TreeError], int], ...] = (
     (errors.NotFound, 404),
+    (errors.RevisionPruned, 410),
     (errors.IsFolder, 409),
     (errors.NotFolder, 409),
     (errors.Conflict, 409),
@@ -46,7 +47,17 @@ TREE_STATUSES: tuple[tuple[type[errors.TreeError], int], ...] = (
     (errors.Unavailable, 503),
 )
 # What a client may want to act on, besides the code.
-MEMBERS = ("path", "entry_id", "successor", "revision", "etag", "occurrences", "total_lines", "newest")
+MEMBERS = (
+    "path",
+    "entry_id",
+    "successor",
+    "revision",
+    "etag",
+    "occurrences",
+    "total_lines",
+    "newest",
+    "oldest",
+)
 
 # By sqlstate and not by class: a value that is too big for its index is an OperationalError that never heals, and
 # an idle transaction that was ended an InternalError. See also memsvc.tree.scope.

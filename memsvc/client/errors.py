@@ -83,6 +83,16 @@ class NotFound(MemsvcError):
     default_code = "not_found"
 
 
+class RevisionPruned(MemsvcError):
+    """The revision is older than the history that is kept; `oldest` is the first that can be read."""
+
+    default_code = "revision_pruned"
+
+    @property
+    def oldest(self) -> int | None:
+        return _number(self.members.get("oldest"))
+
+
 class Conflict(MemsvcError):
     """The tree is in a state in which this can't be done."""
 
@@ -194,6 +204,7 @@ _BY_CODE: Final[dict[str, type[MemsvcError]]] = {
     "idempotency_in_flight": InFlight,
     "not_text": EditRefused,
     "offset_beyond_end": OffsetBeyondEnd,
+    "revision_pruned": RevisionPruned,
     "string_not_found": EditRefused,
     "string_not_unique": EditRefused,
     "undo_conflict": UndoRefused,

@@ -118,6 +118,7 @@ def tree_info(data: Json) -> records.TreeInfo:
         description=text(data, "description"),
         language=text(data, "language"),
         revision=number(data, "revision"),
+        history_from=number(data, "history_from"),
         created_at=moment(data, "created_at"),
         archived_at=optional_moment(data, "archived_at"),
     )
@@ -129,6 +130,7 @@ def tree_detail(data: Json) -> records.TreeDetail:
         description=text(data, "description"),
         language=text(data, "language"),
         revision=number(data, "revision"),
+        history_from=number(data, "history_from"),
         created_at=moment(data, "created_at"),
         archived_at=optional_moment(data, "archived_at"),
         files=number(data, "files"),

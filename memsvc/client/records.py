@@ -35,12 +35,13 @@ class Me:
 
 @dataclass(frozen=True, slots=True)
 class TreeInfo:
-    """A tree; one with an `archived_at` can't be changed any more."""
+    """A tree; one with an `archived_at` can't be changed any more. It can be read as of `history_from` and later."""
 
     name: str
     description: str
     language: str
     revision: int
+    history_from: int
     created_at: datetime
     archived_at: datetime | None
 
@@ -411,7 +412,10 @@ class Blame:
 
 @dataclass(frozen=True, slots=True)
 class EntryVersion:
-    """What an entry was from a revision on; `action` as of `EntryChange`, or "moved"."""
+    """What an entry was from a revision on; `action` as of `EntryChange`, "moved", or "kept".
+
+    "kept" is what it was in the oldest revision that can be read; how it came about is no longer known.
+    """
 
     revision: Revision
     action: str

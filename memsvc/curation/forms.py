@@ -6,7 +6,7 @@ from django import forms
 
 from tenants.models import ApiKey, Membership, Role, Tenant, User
 from tenants.scopes import Scope
-from tenants.services import create_key, create_tenant, set_member
+from tenants.services import MAX_HISTORY_DAYS, create_key, create_tenant, keep_history, set_member
 
 
 class TenantForm(forms.Form):
@@ -17,6 +17,18 @@ class TenantForm(forms.Form):
 
     def create(self) -> Tenant:
         return create_tenant(**self.cleaned_data)
+
+
+class HistoryForm(forms.Form):
+    days = forms.IntegerField(
+        min_value=1,
+        max_value=MAX_HISTORY_DAYS,
+        required=False,
+        help_text="Empty keeps all history. What is older is removed for good by the next history_prune.",
+    )
+
+    def apply(self, tenant: Tenant) -> None:
+        keep_history(tenant=tenant, days=self.cleaned_data["days"])
 
 
 class MemberForm(forms.Form):

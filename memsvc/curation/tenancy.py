@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 
-from memsvc.curation.forms import KeyForm, MemberForm, TenantForm
+from memsvc.curation.forms import HistoryForm, KeyForm, MemberForm, TenantForm
 from memsvc.curation.permissions import tenants_owned_by
 from memsvc.curation.scoping import ReadOnlyAdmin, TenantFilter, user_of
 from tenants.errors import TenantError
@@ -69,13 +69,13 @@ class SuperuserAdds:
 @admin.register(Tenant)
 class TenantAdmin(SuperuserAdds, MadeByServiceAdmin):
     tenant_field = "pk"
-    list_display = ("slug", "name", "created_at", "suspended_at")
-    fields = ("id", "slug", "name", "created_at", "suspended_at")
+    list_display = ("slug", "name", "history_days", "created_at", "suspended_at")
+    fields = ("id", "slug", "name", "history_days", "created_at", "suspended_at")
     readonly_fields = ("id", "created_at")
     list_filter = ()
     search_fields = ("slug", "name")
     ordering = ("slug",)
-    actions = ("suspend", "resume")
+    actions = ("suspend", "resume", "keep_history")
 
     def form_for(self, request: HttpRequest) -> TenantForm:
         return TenantForm(request.POST or None)
@@ -94,6 +94,27 @@ class TenantAdmin(SuperuserAdds, MadeByServiceAdmin):
         for tenant in queryset:
             resume_tenant(tenant=tenant)
             self.log_change(request, tenant, "Resumed.")
+
+    @admin.action(
+        description="Say for how long history of the selected tenants is kept", permissions=["manage"]
+    )
+    def keep_history(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> HttpResponse | None:
+        """Ask for the days on a page of its own, whose answer comes back here."""
+        form = HistoryForm(request.POST if "confirmed" in request.POST else None)
+        if not form.is_valid():
+            return self.page(
+                request,
+                "curation/action.html",
+                "How long history is kept",
+                form=form,
+                action="keep_history",
+                selected=queryset,
+            )
+        for tenant in queryset:
+            form.apply(tenant)
+            kept = "all" if tenant.history_days is None else f"{tenant.history_days} days"
+            self.log_change(request, tenant, f"Keeps {kept} of its history.")
+        return None
 
 
 @admin.register(Membership)

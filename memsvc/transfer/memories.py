@@ -97,7 +97,7 @@ def entry_of(memory: Memory) -> ForeignEntry:
     if not entry.body:
         raise InvalidEntry("content must not be empty")
     path = memory.path or _path_for(entry)
-    return ForeignEntry(path, entry, _with_origin(entry, memory), memory.expires_at)
+    return _checked(ForeignEntry(path, entry, _origin_line(entry, memory), memory.expires_at))
 
 
 def _path_for(entry: MemoryEntry) -> str:
@@ -110,18 +110,17 @@ def _path_for(entry: MemoryEntry) -> str:
     raise InvalidTitle("a procedure needs a heading or a summary to be named by")
 
 
-def _with_origin(entry: MemoryEntry, memory: Memory) -> str:
-    text = format.compose_entry(entry)
+def _origin_line(entry: MemoryEntry, memory: Memory) -> str:
     origin = dict(memory.origin)
     if memory.confidence != NUMBERS[entry.confidence]:
         origin["confidence"] = memory.confidence
-    if not origin:
-        return text
-    head, fence, body = text.partition("\n---\n")
     # ASCII, so that no reader of YAML takes any of it for a line break.
-    line = text_line(_ORIGIN, json.dumps(origin, sort_keys=True, separators=(",", ":")))
-    text = f"{head}\n{line}{fence}{body}"
-    blocks = format.cut(text.encode())
-    if len(blocks) != 1 or blocks[0].entry != entry:
-        raise InvalidEntry("the metadata is too long to be kept with the entry")
-    return text
+    return text_line(_ORIGIN, json.dumps(origin, sort_keys=True, separators=(",", ":"))) if origin else ""
+
+
+def _checked(found: ForeignEntry) -> ForeignEntry:
+    if found.more:
+        blocks = format.cut(found.text.encode())
+        if len(blocks) != 1 or blocks[0].entry != found.entry:
+            raise InvalidEntry("the metadata is too long to be kept with the entry")
+    return found

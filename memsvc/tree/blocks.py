@@ -66,6 +66,10 @@ def _fill_entry(row: Block, entry: MemoryEntry) -> None:
     row.search_text = search_text(entry)
 
 
+# What `rendered` looks at.
+RENDERED = ("head", "text", "raw", "superseded_by", "superseded_in", "spliced")
+
+
 def is_spliced(row: Block, revision: int | None = None) -> bool:
     """Whether `superseded_by` has to be added to the text to show the row as of `revision`."""
     return (

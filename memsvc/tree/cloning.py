@@ -9,7 +9,6 @@ from memsvc import format
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
-from memsvc.tree.errors import RevisionNotFound
 from memsvc.tree.files import decodes
 from memsvc.tree.models import Block, File, Revision, Tree
 from memsvc.tree.scope import holding
@@ -32,9 +31,9 @@ FROM (
 
 _FILES = """
 INSERT INTO tree_file (id, tenant_id, tree_id, added_in, path, parent, size, lines, is_text, newline, sha256,
-                       next_expiry, created_in, changed_in, created_at, modified_at)
+                       next_expiry, pruned_in, created_in, changed_in, created_at, modified_at)
 SELECT c.new_id, f.tenant_id, %(copy)s, 1, f.path, f.parent, f.size, f.lines, f.is_text, f.newline,
-       CASE WHEN c.outdated THEN '' ELSE f.sha256 END, f.next_expiry, 1, 1, f.created_at,
+       CASE WHEN c.outdated THEN '' ELSE f.sha256 END, f.next_expiry, 0, 1, 1, f.created_at,
        CASE WHEN c.outdated THEN %(at)s ELSE f.modified_at END
 FROM copied_file c JOIN tree_file f ON f.tenant_id = %(tenant)s AND f.id = c.old_id
 """
@@ -93,13 +92,12 @@ WHERE c.outdated AND (NOT f.is_text OR f.newline <> E'\\n' OR EXISTS (
 def clone_tree(access: Access, name: str, *, revision: int | None = None) -> Tree:
     """A new tree with the files of a revision of another (of the newest, without one), as its own revision 1.
 
-    Writers of the source wait meanwhile. Raises `TreeExists` and `RevisionNotFound`.
+    Writers of the source wait meanwhile. Raises `TreeExists`, `RevisionNotFound` and `RevisionPruned`.
     """
     require_whole(access)
     with holding(access.tree) as source:
         number = source.revision if revision is None else revision
-        if not 0 <= number <= source.revision:
-            raise RevisionNotFound(number, source.revision)
+        source.require_revision(number)
         copy = create_tree(source.tenant, name, description=source.description, language=source.language)
         _copy(source, copy, number)
         _record(access, source, copy, number)

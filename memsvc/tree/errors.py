@@ -85,6 +85,17 @@ class VersionNotFound(NotFound):
         super().__init__("There is no such version of a memory.")
 
 
+class RevisionPruned(TreeError):
+    """The revision was there, and the tenant keeps history no longer than since then."""
+
+    code = "revision_pruned"
+
+    def __init__(self, number: int, oldest: int) -> None:
+        super().__init__(f"Revision {number} is no longer kept; the oldest that can be read is {oldest}.")
+        self.number = number
+        self.oldest = oldest
+
+
 class IsFolder(TreeError):
     code = "is_directory"
 

@@ -86,7 +86,13 @@ def create(change: Change, path: str, *, newline: str = "\n") -> File:
     """A new, empty file. Raises `IsFolder` and `PathTaken`: a path is a file or a folder, never both."""
     require_free(change, path)
     change.made = True
-    return File.objects.create(
+    file = _new(change, path, newline)
+    file.save(force_insert=True)
+    return file
+
+
+def _new(change: Change, path: str, newline: str = "\n") -> File:
+    return File(
         tenant_id=change.tree.tenant_id,
         tree_id=change.tree.pk,
         path=path,
@@ -98,6 +104,46 @@ def create(change: Change, path: str, *, newline: str = "\n") -> File:
         created_at=change.at,
         modified_at=change.at,
     )
+
+
+def create_all(
+    change: Change, contents: Sequence[tuple[str, bytes]], *, expiries: Expiries = NO_EXPIRIES
+) -> set[str]:
+    """Make and fill files in a few statements, where nothing is in the way; the answer is the paths of those.
+
+    The paths have to be different ones. What becomes of the others is left to `create` and `fill`.
+    """
+    paths = {path for path, _ in contents}
+    above = {folder for path in paths for folder in format.ancestors_of(path)}
+    if above & paths:
+        return set()
+    taken = statements.paths_in_use(change.tree, [*paths], [*above])
+    new = [
+        (_new(change, path), data)
+        for path, data in contents
+        if path not in taken and taken.isdisjoint(format.ancestors_of(path))
+    ]
+    rows = [row for file, data in new for row in _filled(change, file, data, expiries)]
+    File.objects.bulk_create(file for file, _ in new)
+    insert_blocks(change, rows)
+    change.made = change.made or bool(new)
+    return {file.path for file, _ in new}
+
+
+def _filled(change: Change, file: File, data: bytes, expiries: Expiries) -> list[Block]:
+    """The blocks of a file that is not stored yet, which is described by them."""
+    require_fits(file.path, data)
+    blocks = cut_as_before([], format.cut_file(file.path, data))
+    rows = [
+        row_of(block, file, position=GAP * n, revision=change.number, first=n == 1)
+        for n, block in enumerate(blocks, start=1)
+    ]
+    _inherit_expiry(expiries, rows)
+    _describe(file, data)
+    shown = visible_at(change, rows)
+    file.size, file.lines = sum(row.size for row in shown), sum(row.lines for row in shown)
+    file.next_expiry = min((row.expires_at for row in shown if row.expires_at), default=None)
+    return rows
 
 
 def require_free(change: Change, path: str) -> None:
@@ -153,8 +199,12 @@ def version_tag(file: File, *, revision: int, size: int) -> str:
 
 
 def require_fits(path: str, data: bytes) -> None:
-    if len(data) > MAX_FILE_BYTES:
-        raise TooLarge(f"'{path}' would have {len(data)} bytes; a file may have {MAX_FILE_BYTES}")
+    _require_size(path, len(data))
+
+
+def _require_size(path: str, size: int) -> None:
+    if size > MAX_FILE_BYTES:
+        raise TooLarge(f"'{path}' would have {size} bytes; a file may have {MAX_FILE_BYTES}")
 
 
 def fill(change: Change, file: File, data: bytes, *, expiries: Expiries = NO_EXPIRIES) -> list[Block] | None:
@@ -186,12 +236,35 @@ def fill(change: Change, file: File, data: bytes, *, expiries: Expiries = NO_EXP
     _inherit_expiry({**expiries, **expiries_of(closed)}, added)
     close_blocks(change, closed)
     insert_blocks(change, added)
-    file.is_text = decodes(data)
-    file.newline = format.dominant_newline(data)
-    file.sha256 = hashlib.sha256(data).hexdigest()
+    _describe(file, data)
     count(change, file)
     save(change, file)
     return added
+
+
+def extend(change: Change, file: File, data: bytes, *, expiries: Expiries = NO_EXPIRIES) -> None:
+    """Put entries below the last block of a file, which ends in one, without a look at what else it holds."""
+    last = live_blocks(file).last()
+    start = last.position if last else 0
+    rows = [
+        row_of(block, file, position=start + GAP * n, revision=change.number)
+        for n, block in enumerate(format.cut_file(file.path, data), start=1)
+    ]
+    _inherit_expiry(expiries, rows)
+    insert_blocks(change, rows)
+    file.size += sum(row.size for row in rows)
+    file.lines += sum(row.lines for row in rows)
+    file.sha256 = ""
+    if file.next_expiry or expiries:
+        count(change, file)
+    _require_size(file.path, file.size)
+    save(change, file)
+
+
+def _describe(file: File, data: bytes) -> None:
+    file.is_text = decodes(data)
+    file.newline = format.dominant_newline(data)
+    file.sha256 = hashlib.sha256(data).hexdigest()
 
 
 def _read(file: File, block: format.Block) -> format.Block:
@@ -395,6 +468,7 @@ def rename(change: Change, file: File, path: str) -> None:
         changed_in=file.changed_in,
         created_at=file.created_at,
         modified_at=file.modified_at,
+        pruned_in=file.pruned_in,
         former_of=file,
     )
     file.path, file.parent, file.added_in = path, format.parent_of(path), change.number

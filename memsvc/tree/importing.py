@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import batched
 
 from memsvc import format
 from memsvc.format import MemoryEntry
@@ -15,16 +16,27 @@ from memsvc.tree.results import Imported
 from memsvc.tree.scope import Change
 
 _IDS_AT_ONCE = 1000
+# As rows and as text an entry takes far more memory than by itself.
+_ENTRIES_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignEntry:
-    """An entry to bring in: where to, and its text with the frontmatter, which reads as `entry`."""
+    """An entry to bring in: where to, and the line that its frontmatter has besides what makes the entry."""
 
     path: str
     entry: MemoryEntry
-    text: str
+    more: str = ""
     expires_at: datetime | None = None
+
+    @property
+    def text(self) -> str:
+        """As it stands in a file. Put together when asked for, since an import holds thousands of them."""
+        text = format.compose_entry(self.entry)
+        if not self.more:
+            return text
+        head, fence, body = text.partition("\n---\n")
+        return f"{head}\n{self.more}{fence}{body}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +109,18 @@ def _append(change: Change, path: str, new: Sequence[ForeignEntry]) -> None:
     file = files.find(change, path) or files.create(change, path)
     data = content(files.visible_at(change, list(files.live_blocks(file))))
     blocks = format.cut_file(path, data)
-    parts, last = [data], blocks[-1].raw if blocks else b""
-    for each in new:
-        last = format.append_to(last, each.text, newline=file.newline)
-        parts.append(last)
-    files.fill(change, file, b"".join(parts), expiries=expiries_of(new))
+    last = blocks[-1].raw if blocks else b""
+    # What is no entry here is text, which is cut by its length and not where an entry ends.
+    at_once = _ENTRIES_AT_ONCE if format.is_memory_file(path) else len(new)
+    for some in batched(new, at_once):
+        parts = []
+        for each in some:
+            last = format.append_to(last, each.text, newline=file.newline)
+            parts.append(last)
+        if some[0] is new[0]:
+            files.fill(change, file, b"".join([data, *parts]), expiries=expiries_of(some))
+        else:
+            files.extend(change, file, b"".join(parts), expiries=expiries_of(some))
     router.mention(change, _mention(path, new), make_index=True)
 
 

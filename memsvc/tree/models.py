@@ -17,6 +17,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from memsvc.format import BlockKind, Confidence, MemoryCategory
+from memsvc.tree.errors import RevisionNotFound, RevisionPruned
 from tenants.actors import ActorKind
 from tenants.ids import uuid7
 from tenants.models import Tenant
@@ -85,6 +86,8 @@ class Tree(models.Model):
     created_at = models.DateTimeField(db_default=Now())
     # From then on it may be read and copied, and no longer changed.
     archived_at = models.DateTimeField(null=True, blank=True)
+    # The oldest revision that can be read. Rows that only earlier ones held are gone, or about to go.
+    history_from = models.BigIntegerField(default=0)
 
     class Meta:
         constraints = [
@@ -97,6 +100,13 @@ class Tree(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    def require_revision(self, number: int) -> None:
+        """Raise unless the tree can be read as of a revision: `RevisionNotFound`, `RevisionPruned`."""
+        if not 0 <= number <= self.revision:
+            raise RevisionNotFound(number, self.revision)
+        if number < self.history_from:
+            raise RevisionPruned(number, self.history_from)
 
 
 class TreeRow(models.Model):
@@ -125,7 +135,11 @@ class TreeRowQuerySet[T: TreeRow](models.QuerySet[T]):
         """The rows of one revision; of the newest one when it is None."""
         if revision is None:
             return self.filter(LIVE)
-        return self.filter(Q(removed_in__isnull=True) | Q(removed_in__gt=revision), added_in__lte=revision)
+        return self.held_since(revision).filter(added_in__lte=revision)
+
+    def held_since(self, revision: int) -> Self:
+        """The rows that this revision or a later one holds."""
+        return self.filter(Q(removed_in__isnull=True) | Q(removed_in__gt=revision))
 
 
 class FileQuerySet(TreeRowQuerySet["File"]):
@@ -158,6 +172,8 @@ class File(TreeRow):
     changed_in = models.BigIntegerField()
     created_at = models.DateTimeField()
     modified_at = models.DateTimeField()
+    # The newest `removed_in` of its blocks that retention has removed since, so that `changed` can still be told.
+    pruned_in = models.BigIntegerField(default=0)
     former_of = models.ForeignKey(
         "self", on_delete=models.CASCADE, null=True, blank=True, related_name="+", db_constraint=False
     )
@@ -249,6 +265,8 @@ class Block(TreeRow):
     superseded_in = models.BigIntegerField(null=True, blank=True)
     # Bytes that `superseded_by` adds when the block is rendered; 0 when the text itself says it.
     spliced = models.SmallIntegerField(default=0)
+    # The revision of each line, where some are older than the block and what they came from has been removed.
+    line_revisions = ArrayField(models.BigIntegerField(), null=True, blank=True)
 
     objects = BlockQuerySet.as_manager()
 
@@ -261,7 +279,13 @@ class Block(TreeRow):
             ),
         ]
         indexes = [
-            models.Index(fields=["tenant", "file", "position"], name="block_position"),
+            models.Index(fields=["tenant", "file", "position"], condition=LIVE, name="block_live"),
+            # What a file was: those that stood in a revision are found without a look at all that ever did.
+            models.Index(fields=["tenant", "file", "removed_in", "added_in"], name="block_stay"),
+            # The few that may be hidden.
+            models.Index(
+                fields=["tenant", "file"], condition=Q(expires_at__isnull=False), name="block_expiring"
+            ),
             models.Index(
                 fields=["tenant", "file", "row_path"], condition=LIVE & Q(kind="row"), name="block_row"
             ),

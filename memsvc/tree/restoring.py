@@ -33,10 +33,10 @@ MAX_UNDONE = 1000
 def restore(change: Change, access: Access, revision: int, folder: str) -> set[str]:
     """Make a file, or all in a folder, what it was in a revision; the answer is the paths that changed.
 
-    What came since goes, what went comes back. Raises `RevisionNotFound`, and `FileNotFound` where nothing stands
-    or stood.
+    What came since goes, what went comes back. Raises `RevisionNotFound`, `RevisionPruned`, and `FileNotFound` where
+    nothing stands or stood.
     """
-    _require(change, revision)
+    change.tree.require_revision(revision)
     then, now = _at(change, access, folder, revision), _at(change, access, folder, None)
     # What has not changed since is neither read nor written.
     same = {path for path, file in now.items() if file.changed_in <= revision and path in then}
@@ -55,11 +55,6 @@ def restore(change: Change, access: Access, revision: int, folder: str) -> set[s
         indexes = filter(format.is_router, was.keys() | same)
         _tell_index(change, gone=[file.path for file in gone], back=back, indexes=indexes)
     return back | {file.path for file in gone}
-
-
-def _require(change: Change, revision: int) -> None:
-    if not 0 <= revision < change.number:
-        raise RevisionNotFound(revision, change.number - 1)
 
 
 def _at(change: Change, access: Access, folder: str, revision: int | None) -> dict[str, File]:
@@ -110,7 +105,7 @@ def restore_entry(change: Change, access: Access, entry_id: str, revision: int) 
 
     The other entries of the file stay as they are. Raises `EntryNotFound` where that revision has no such entry.
     """
-    _require(change, revision)
+    change.tree.require_revision(revision)
     was = _entry_at(change, access, entry_id, revision)
     text = content([was], revision).lstrip(b"\r\n")
     now = _entry_now(change, access, entry_id)
@@ -211,7 +206,10 @@ class _Done:
 def revisions_to_undo(
     change: Change, *, revision: int | None, actor: str | None, since: int
 ) -> list[Revision]:
-    """One revision, or all that an actor made from `since` on, newest first."""
+    """One revision, or all that an actor made from `since` on, newest first.
+
+    Raises `RevisionPruned` where it is no longer known what the oldest of them changed.
+    """
     made = Revision.objects.filter(tenant_id=change.tree.tenant_id, tree_id=change.tree.pk)
     if revision is None:
         found = list(made.filter(actor_id=actor, number__gte=since).order_by("-number")[: MAX_UNDONE + 1])
@@ -219,10 +217,12 @@ def revisions_to_undo(
             raise TooLarge(
                 f"more than {MAX_UNDONE} revisions would be undone at once; begin with a later `since`"
             )
-        return found
-    found = list(made.filter(number=revision))
-    if not found:
-        raise RevisionNotFound(revision, change.number - 1)
+    else:
+        found = list(made.filter(number=revision))
+        if not found:
+            raise RevisionNotFound(revision, change.number - 1)
+    if found:
+        change.tree.require_revision(found[-1].number - 1)
     return found
 
 

@@ -302,7 +302,8 @@ class Blame:
 class EntryVersion:
     """One state in an entry's life: from `revision` on it was this.
 
-    `action` is "added", "changed", "superseded", "moved" or "removed" (then `entry` is what it was last).
+    `action` is "added", "changed", "superseded", "moved" or "removed" (then `entry` is what it was last); "kept" is
+    what it was in the oldest revision that can be read.
     """
 
     revision: RevisionRead

@@ -61,6 +61,9 @@ from memsvc.tree.scope import Change, changing
 
 MAX_BATCH = 500
 MAX_MESSAGE_BYTES = 1000
+# How much of an import is taken in together.
+_MOST_AT_ONCE = 200
+_BYTES_AT_ONCE = 1024 * 1024
 
 type Step[R] = Callable[[Change], R]
 
@@ -237,7 +240,7 @@ def import_files(access: Access, imported: Iterable[tuple[str, bytes]], *, messa
     they lack are added by the next change of the tree.
     """
     with one_revision(access, "tree.import", message) as change:
-        outcomes = [_import(change, access, canonical_path(path), data) for path, data in imported]
+        outcomes = _import(change, access, imported)
         change.index_behind = True
     return ImportResult(revision=change.current, files=outcomes)
 
@@ -259,7 +262,7 @@ def import_entries(
     """
     expire = {(entry_id, ""): moment for entry_id, moment in expiries.items()}
     with suppress(_NotKept), one_revision(access, "tree.import", message) as change:
-        outcomes = [_import(change, access, canonical_path(path), data, expire) for path, data in imported]
+        outcomes = _import(change, access, imported, expire)
         change.index_behind = bool(outcomes)
         found = importing.bring_in(change, access, foreign)
         revision = change.number - 1 if rehearse else change.current
@@ -273,9 +276,40 @@ class _NotKept(Exception):
 
 
 def _import(
-    change: Change, access: Access, path: str, data: bytes, expiries: files.Expiries = files.NO_EXPIRIES
-) -> Imported:
-    access.require_write(path)
+    change: Change,
+    access: Access,
+    imported: Iterable[tuple[str, bytes]],
+    expiries: files.Expiries = files.NO_EXPIRIES,
+) -> list[Imported]:
+    outcomes: list[Imported] = []
+    for group in _import_groups(access, imported):
+        new = files.create_all(change, group, expiries=expiries)
+        outcomes += [
+            Imported(path, "created") if path in new else _import_one(change, path, data, expiries)
+            for path, data in group
+        ]
+    return outcomes
+
+
+def _import_groups(
+    access: Access, imported: Iterable[tuple[str, bytes]]
+) -> Iterator[list[tuple[str, bytes]]]:
+    """Files at different paths, as many as may be in memory together."""
+    group: dict[str, bytes] = {}
+    size = 0
+    for name, data in imported:
+        path = canonical_path(name)
+        access.require_write(path)
+        if path in group or len(group) >= _MOST_AT_ONCE or size + len(data) > _BYTES_AT_ONCE:
+            yield list(group.items())
+            group, size = {}, 0
+        group[path] = data
+        size += len(data)
+    if group:
+        yield list(group.items())
+
+
+def _import_one(change: Change, path: str, data: bytes, expiries: files.Expiries) -> Imported:
     file = files.find(change, path)
     if file is None:
         files.fill(change, files.create(change, path), data, expiries=expiries)
@@ -287,8 +321,8 @@ def _import(
 def restore(access: Access, revision: int, *, path: str | None = None, message: str = "") -> Restored:
     """Bring back what the tree, a folder or a file was in a revision, as a new revision.
 
-    Files that came since go, those that went come back. Raises `RevisionNotFound`, and `FileNotFound` for a path
-    at which nothing stands or stood.
+    Files that came since go, those that went come back. Raises `RevisionNotFound`, `RevisionPruned`, and
+    `FileNotFound` for a path at which nothing stands or stood.
     """
     folder = canonical_folder(path) if path is not None else access.prefix
     access.require_write(folder)

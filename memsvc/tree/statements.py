@@ -91,6 +91,25 @@ def file_at(tree: Tree, path: str) -> File | None:
     return instance(File, row) if row else None
 
 
+_PATHS_IN_USE = """
+SELECT wanted.path FROM unnest(%s::text[]) AS wanted (path) WHERE EXISTS (
+    SELECT FROM tree_file f
+    WHERE f.tenant_id = %s AND f.tree_id = %s AND f.removed_in IS NULL
+      AND f.path > (wanted.path || '/') COLLATE "C" AND f.path < (wanted.path || '0') COLLATE "C"
+)
+UNION ALL
+SELECT path FROM tree_file WHERE tenant_id = %s AND tree_id = %s AND removed_in IS NULL AND path = ANY(%s)
+"""
+
+
+def paths_in_use(tree: Tree, paths: Sequence[str], above: Sequence[str]) -> set[str]:
+    """Those of `paths` that are a live file or hold one, hidden ones too, and those of `above` that are one."""
+    of_tree = [tree.tenant_id, tree.pk]
+    with connection.cursor() as cursor:
+        cursor.execute(_PATHS_IN_USE, [[*paths], *of_tree, *of_tree, [*paths, *above]])
+        return {path for (path,) in cursor.fetchall()}
+
+
 _END_OF_FILE = f"""
 SELECT EXISTS (
            SELECT FROM tree_block
@@ -155,6 +174,22 @@ def entry_with_id(tree: Tree, entry_id: str) -> Block | None:
     if block is not None and file is not None:
         block.file = file
     return block
+
+
+_LAST_REMOVALS = """
+SELECT f.id, (
+    SELECT max(removed_in) FROM tree_block
+    WHERE tenant_id = %s AND file_id = f.id AND removed_in <= coalesce(%s, 9223372036854775807)
+)
+FROM unnest(%s::uuid[]) AS f (id)
+"""
+
+
+def last_removals(tree: Tree, file_ids: Sequence[UUID], revision: int | None) -> dict[UUID, int]:
+    """By file: the newest revision, up to this one, in which one of its blocks went; without those that lost none."""
+    with connection.cursor() as cursor:
+        cursor.execute(_LAST_REMOVALS, [tree.tenant_id, revision, [*file_ids]])
+        return {file_id: removed for file_id, removed in cursor.fetchall() if removed is not None}
 
 
 # `tsv` is no field of the model: nothing but a ranking reads it.

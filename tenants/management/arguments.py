@@ -1,8 +1,13 @@
 """What several commands take and print in the same way."""
 
-from django.core.management.base import CommandError
+import sys
+
+from django.core.management.base import CommandError, OutputWrapper
 
 from tenants.models import Tenant
+
+_STEPS_A_LINE = 100
+_BAR_WIDTH = 30
 
 
 def tenant_named(slug: str) -> Tenant:
@@ -15,3 +20,24 @@ def tenant_named(slug: str) -> Tenant:
             f"There is no tenant '{slug}'. {hint} Make it with: manage.py tenant_create {slug}"
         )
     return tenant
+
+
+class Progress:
+    """Counts what is done on stderr, with a bar where it is known how much there is to do."""
+
+    def __init__(self, stderr: OutputWrapper, *, unit: str = "files", total: int | None = None) -> None:
+        self._stderr = stderr
+        self._unit = unit
+        self._total = total
+        self._count = 0
+
+    def __call__(self, path: str) -> None:
+        self._count += 1
+        if sys.stderr.isatty() or self._count % _STEPS_A_LINE == 0:
+            self._stderr.write(f"  {self._line()}", ending="\r" if sys.stderr.isatty() else "\n")
+
+    def _line(self) -> str:
+        if not self._total:
+            return f"{self._count} {self._unit}"
+        done = min(_BAR_WIDTH, _BAR_WIDTH * self._count // self._total)
+        return f"[{'#' * done}{'.' * (_BAR_WIDTH - done)}] {self._count} of {self._total} {self._unit}"

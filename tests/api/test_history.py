@@ -7,7 +7,10 @@ import pytest
 from rest_framework.test import APIClient
 
 from memsvc.tree.models import Revision
+from memsvc.tree.retention import prune_to
+from memsvc.tree.trees import tree_of
 from tenants.models import Tenant
+from tenants.services import keep_history
 from tests.api.conftest import client_with
 from tests.api.support import (
     BATCH,
@@ -439,3 +442,46 @@ def test_a_stranger_sees_a_history_of_their_own(api: APIClient, stranger: APICli
     assert problem(stranger.get(f"{REVISIONS}/1")) == (404, "revision_not_found")
     assert problem(stranger.get(f"{ENTRIES}/{entry['id']}/history")) == (404, "entry_not_found")
     assert problem(post(stranger, UNDO, revision=1)) == (404, "revision_not_found")
+
+
+# --- what is no longer kept -----------------------------------------------------------------------------------------
+
+
+def test_a_revision_that_is_no_longer_kept_is_gone_and_the_oldest_is_named(
+    api: APIClient, stranger: APIClient, alice: Tenant
+) -> None:
+    put(api, "a.md", "one\n")
+    put(api, "a.md", "two\n")
+    put(api, "a.md", "three\n")
+    prune_to(tree_of(alice), 2)
+    refusals = [
+        api.get(f"{FILES}/a.md", {"revision": 1}),
+        api.get(f"{FILES}/a.md", {"at": "2020-01-01T00:00:00Z"}),
+        api.get(FILES, {"revision": 1}),
+        api.get(ENTRIES, {"revision": 1}),
+        post(api, SEARCH, query="one", revision=1),
+        api.get(f"{REVISIONS}/1"),
+        api.get(f"{REVISIONS}/2"),
+        api.get(f"{REVISIONS}/1/diff"),
+        api.get(f"{REVISIONS}/3/diff", {"against": 1}),
+        api.get(f"{BLAME}?path=/a.md&revision=1"),
+        post(api, f"{REVISIONS}/1:restore"),
+        post(api, UNDO, revision=2),
+        post(api, f"{TREE}:clone", name="copy", revision=1),
+        *(api.get(f"{TREE}/export.{kind}", {"revision": 1}) for kind in ("zip", "jsonl", "bundle")),
+    ]
+
+    for answer in refusals:
+        assert problem(answer) == (410, "revision_pruned")
+        assert answer.json()["oldest"] == 2
+    assert raw(api, "a.md") == b"three\n"
+    assert diff(api, 2)[0]["hunks"][0]["lines"] == ["-two\n", "+three\n"]
+    assert numbers(api) == [3, 2, 1]
+    assert api.get(TREE).json()["history_from"] == 2
+    assert problem(stranger.get(f"{FILES}/a.md", {"revision": 1})) == (404, "revision_not_found")
+
+
+def test_the_limits_say_how_long_history_is_kept(api: APIClient, alice: Tenant) -> None:
+    keep_history(tenant=alice, days=30)
+
+    assert api.get("/v1/me").json()["limits"]["history_days"] == 30

@@ -24,6 +24,7 @@ def test_me_tells_whose_key_it_is_and_what_it_may_do(alice: Tenant) -> None:
     me = client_with(text).get("/v1/me").json()
 
     assert me.pop("limits") == {
+        "history_days": None,
         "max_body_bytes": settings.MAX_BODY_BYTES,
         "max_import_bytes": settings.MAX_IMPORT_BYTES,
         "max_file_bytes": 32 * 1024 * 1024,

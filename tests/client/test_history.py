@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from memsvc.client import MemsvcClient
-from memsvc.client.errors import InvalidRequest, NotFound, PreconditionFailed, UndoRefused
+from memsvc.client.errors import InvalidRequest, NotFound, PreconditionFailed, RevisionPruned, UndoRefused
 from memsvc.format import MemoryCategory
+from memsvc.tree.models import Tree
+from memsvc.tree.retention import prune_to
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -154,3 +156,15 @@ def test_of_two_writers_one_wins_and_the_other_learns_what_is_there(client: Mems
 
     assert (failed.value.revision, failed.value.etag) == (now.revision, now.etag)
     assert client.write_file("/a.md", "two\n", if_match=etag).changed is False
+
+
+def test_what_is_no_longer_kept_is_an_error_of_its_own(client: MemsvcClient) -> None:
+    client.write_file("/a.md", "one\n")
+    client.write_file("/a.md", "two\n")
+    prune_to(Tree.objects.get(), 2)
+
+    with pytest.raises(RevisionPruned) as refused:
+        client.read_text("/a.md", revision=1)
+
+    assert (refused.value.oldest, client.describe().history_from) == (2, 2)
+    assert client.read_text("/a.md", revision=2) == "two\n"

@@ -172,8 +172,9 @@ def test_a_revision_tells_who_and_why(moderator: Client, alice: House) -> None:
 # Tenants and members
 
 
-def choose(client: Client, page: str, action: str, *objects: Any) -> Any:
-    return client.post(listing(page), {"action": action, "_selected_action": [obj.pk for obj in objects]})
+def choose(client: Client, page: str, action: str, *objects: Any, **fields: str) -> Any:
+    selected = [obj.pk for obj in objects]
+    return client.post(listing(page), {"action": action, "_selected_action": selected, **fields})
 
 
 def test_a_superuser_makes_a_tenant(root: Client) -> None:
@@ -196,6 +197,21 @@ def test_a_superuser_suspends_and_resumes(root: Client, alice: House) -> None:
     assert key_in_header(f"Bearer {alice.key_text}") is not None
 
 
+def test_a_superuser_says_how_long_history_is_kept(root: Client, alice: House, bob: House) -> None:
+    asked = choose(root, "tenants_tenant", "keep_history", alice.tenant)
+    assert alice.tenant.slug in text(asked)
+    refused = choose(root, "tenants_tenant", "keep_history", alice.tenant, confirmed="Save", days="0")
+    assert "greater than or equal to 1" in text(refused)
+    assert Tenant.objects.get(pk=alice.tenant.pk).history_days is None
+
+    choose(root, "tenants_tenant", "keep_history", alice.tenant, confirmed="Save", days="30")
+    assert Tenant.objects.get(pk=alice.tenant.pk).history_days == 30
+    assert Tenant.objects.get(pk=bob.tenant.pk).history_days is None
+
+    choose(root, "tenants_tenant", "keep_history", alice.tenant, confirmed="Save", days="")
+    assert Tenant.objects.get(pk=alice.tenant.pk).history_days is None
+
+
 def test_a_superuser_manages_members(root: Client, alice: House) -> None:
     user = User.objects.get(username="root")
     data = {"tenant": alice.tenant.pk, "user": user.pk, "role": "moderator"}
@@ -212,10 +228,11 @@ def test_an_owner_manages_neither_tenants_nor_members(owner: Client, alice: Hous
     for page in ("tenants_tenant", "tenants_membership"):
         assert owner.get(reverse(f"admin:{page}_add")).status_code == 403
     choose(owner, "tenants_tenant", "suspend", alice.tenant)
+    choose(owner, "tenants_tenant", "keep_history", alice.tenant, confirmed="Save", days="1")
     choose(owner, "tenants_membership", "remove", alice.membership)
 
     alice.tenant.refresh_from_db()
-    assert not alice.tenant.is_suspended
+    assert (alice.tenant.is_suspended, alice.tenant.history_days) == (False, None)
     assert Membership.objects.filter(pk=alice.membership.pk).exists()
 
 

@@ -14,7 +14,8 @@ from memsvc.transfer.names import git_name
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import EntryDraft
-from memsvc.tree.errors import FileNotFound, RevisionNotFound
+from memsvc.tree.errors import FileNotFound, RevisionNotFound, RevisionPruned
+from memsvc.tree.retention import prune_to
 from tenants.actors import Actor, ActorKind
 from tests.transfer.support import everything, put, read_below
 from tests.transfer.test_round_trips import trees
@@ -121,6 +122,27 @@ def test_a_bundle_ends_at_the_revision_asked_for_and_is_always_the_same(
 
     assert b"".join(export_bundle(memory, 1)) == first
     assert checked_out(cloned(memory, tmp_path, 2)) == {"memory/a.md": b"two"}
+
+
+def test_a_bundle_begins_with_the_oldest_revision_that_is_kept(memory: Access, tmp_path: Path) -> None:
+    put(memory, {"/memory/a.md": b"one", "/memory/b.md": b"same"})
+    put(memory, {"/memory/a.md": b"two"})
+    services.move(memory, "/memory/b.md", "/memory/c.md")
+    put(memory, {"/memory/a.md": b"three"})
+    prune_to(memory.tree, 4)
+
+    clone = cloned(memory, tmp_path)
+
+    log = git("log", "--reverse", "--format=%b", folder=clone)
+    assert [line for line in log.splitlines() if line.startswith("Revision")] == [
+        "Revision: 4",
+        "Revision: 5",
+    ]
+    assert checked_out(clone) == {"memory/a.md": b"three", "memory/c.md": b"same"}
+    git("checkout", "-q", "main~1", folder=clone)
+    assert checked_out(clone) == {"memory/a.md": b"two", "memory/c.md": b"same"}
+    with pytest.raises(RevisionPruned):
+        export_bundle(memory, 3)
 
 
 def test_what_has_expired_is_in_no_commit(memory: Access, tmp_path: Path) -> None:

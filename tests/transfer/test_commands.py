@@ -9,11 +9,11 @@ from django.core.management import CommandError, call_command
 from django.core.management.base import OutputWrapper
 
 from memsvc.format import MemoryCategory
-from memsvc.transfer.management.arguments import Progress
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.trees import create_tree, list_trees
+from tenants.management.arguments import Progress
 from tests.transfer.support import everything, exported, put, read_below, unzipped, write_below, zip_of
 from tests.transfer.test_mneme import database, record
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ from memsvc.transfer.exports import export_jsonl
 from memsvc.transfer.foreign import import_jsonl
 from memsvc.transfer.imports import import_directory
 from memsvc.transfer.reports import Outcome, Report
-from memsvc.tree import reads, services
+from memsvc.tree import importing, reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.errors import EntryNotFound
+from memsvc.tree.reads import EntryFilter
 from tests.transfer.support import everything, put
 from tests.transfer.test_exports import ODD_FILES
 from tests.transfer.test_round_trips import trees
@@ -149,6 +151,34 @@ def test_a_new_entry_retires_the_present_one_that_it_supersedes(memory: Access) 
     take(memory, lines_of(memory_line("b", supersedes="a"), memory_line("c", supersedes="a")))
 
     assert reads.get_entry(memory, "a").entry.superseded_by == "b"
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_entries_that_come_in_pieces_are_the_same(
+    memory: Access, other: Access, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    later = (datetime.now(tz=UTC) + timedelta(days=1)).isoformat()
+    bodies = ["```\nan open fence", "Title\n---", "two\r\nlines", "a\n\n---\n\nb", "  indented", "é\u2028ü"]
+    lines = [memory_line(f"mem_{n}", content=body) for n, body in enumerate(bodies)]
+    lines[1]["expires_at"] = lines[4]["expires_at"] = later
+    lines.append(memory_line("mem_new", supersedes="mem_2"))
+    lines += [memory_line(f"mem_t{n}", path="/agents/notes.txt") for n in range(4)]
+    for access in (memory, other):
+        services.write_file(access, "/memory/semantic_memory/facts.md", "# Facts\nno line end")
+    take(memory, lines_of(*lines))
+
+    monkeypatch.setattr(importing, "_ENTRIES_AT_ONCE", at_once)
+    take(other, lines_of(*lines))
+
+    def seen(access: Access) -> object:
+        entries = [
+            replace(each, etag="") for each in reads.list_entries(access, EntryFilter(active=None)).items
+        ]
+        listed = [(file.path, file.size, file.lines) for file in reads.list_files(access).items]
+        return entries, listed, everything(access)
+
+    assert seen(other) == seen(memory)
+    assert reads.list_revisions(other).items[0].number == 2
 
 
 def test_an_entry_that_says_something_else_stays_as_it_is(memory: Access) -> None:

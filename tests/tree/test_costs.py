@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block
+from memsvc.tree.reads.cursors import cursor_of_entry
 from memsvc.tree.trees import create_tree
 from tenants.models import Tenant
 from tests.tree.support import FACTS, add, entry_text
@@ -94,8 +95,8 @@ def test_reads_keep_their_budgets(memory: Access) -> None:
     # 1 files
     with at_most(1):
         reads.list_files(memory)
-    # 1 revision?  2 files  3 counts  4 times
-    with at_most(4):
+    # 1 revision?  2 files  3 what went  4 counts  5 times
+    with at_most(5):
         reads.list_files(memory, revision=2)
     with at_most(1):
         reads.glob(memory, "**/*.md")
@@ -177,6 +178,14 @@ def filled(access: Access, entries: int) -> Access:
     return access
 
 
+def middle(access: Access) -> str:
+    """Where the page begins that has half of all entries before it."""
+    entries = Block.objects.of(access.tree).standing(None).entries().order_by("-created", "-pk")
+    last = entries[entries.count() // 2 - 1]
+    assert last.created is not None
+    return cursor_of_entry(last.created, last.pk)
+
+
 def multiply(entry: Block, times: int) -> None:
     """Put copies of an entry below it, with ids of their own: much faster than to write them."""
     own = ("id", "position", "entry_id")
@@ -210,12 +219,14 @@ def _wal_position() -> int:
 
 def test_what_a_call_costs_does_not_grow_with_the_file(small: Access, large: Access) -> None:
     def costs(access: Access) -> dict[str, Cost]:
+        cursor = middle(access)
         return {
             "append": cost(lambda: add(access, "One more.")),
             "supersede": cost(lambda: add(access, "One more.", supersedes="mem_00005")),
             "get": cost(lambda: reads.get_entry(access, "mem_00003")),
             "first page": cost(lambda: reads.read_lines(access, FACTS, limit=20)),
             "newest": cost(lambda: reads.list_entries(access, limit=5)),
+            "later page": cost(lambda: reads.list_entries(access, limit=5, cursor=cursor)),
         }
 
     few, many = costs(small), costs(large)

@@ -15,6 +15,7 @@ from memsvc.tree.memories import create_memory, delete_memory
 from memsvc.tree.models import File, Tree
 from memsvc.tree.operations import DeletePath
 from memsvc.tree.redacting import redact_version
+from memsvc.tree.retention import prune_to
 from memsvc.tree.trees import archive_tree, create_tree, store_with_id, tree_of
 from tenants.ids import uuid7
 from tests.tree.support import access_to, add, entry_text
@@ -46,6 +47,13 @@ def redact_moved(access: Access) -> object:
         return redact_version(replace(access, prefix="/folder"), id_of(access, "/b.md"), number)
 
 
+def pruned(access: Access) -> Access:
+    another = replace(access, tree=create_tree(access.tree.tenant, "pruned"))
+    services.write_file(another, "/a.md", "text\n")
+    prune_to(another.tree, 1)
+    return another
+
+
 NEVER = Precondition(if_match="0" * 64)
 
 CAUSES: dict[str, Callable[[Access], object]] = {
@@ -56,6 +64,7 @@ CAUSES: dict[str, Callable[[Access], object]] = {
     "path_not_found": lambda access: reads.list_folder(access, "/missing"),
     "entry_not_found": lambda access: reads.get_entry(access, "mem_missing"),
     "revision_not_found": lambda access: reads.read_file(access, "/a.md", revision=99),
+    "revision_pruned": lambda access: reads.read_file(pruned(access), "/a.md", revision=0),
     "is_directory": lambda access: reads.read_file(access, "/folder"),
     "not_a_directory": lambda access: reads.list_folder(access, "/a.md"),
     "path_taken": lambda access: services.write_file(access, "/a.md/below", "text"),
@@ -147,6 +156,7 @@ def test_errors_carry_what_a_program_needs(filled: Access) -> None:
         "file_not_found": {"path": "/missing.md"},
         "entry_not_found": {"entry_id": "mem_missing"},
         "revision_not_found": {"number": 99, "newest": 2},
+        "revision_pruned": {"number": 0, "oldest": 1},
         "already_superseded": {"entry_id": "mem_old", "successor": "mem_new"},
         "precondition_failed": {"revision": 2, "etag": reads.read_file(filled, "/a.md").etag},
         "string_not_unique": {"occurrences": 4},

@@ -202,9 +202,9 @@ def test_a_folder_access_sees_an_entry_only_while_it_was_in_the_folder(memory: A
     ("statements", "read"),
     [
         pytest.param(2, lambda access: reads.list_revisions(access), id="revisions"),
-        pytest.param(9, lambda access: reads.get_revision(access, 12), id="a revision"),
+        pytest.param(10, lambda access: reads.get_revision(access, 12), id="a revision"),
         pytest.param(12, lambda access: reads.diff(access, 11, 12), id="a difference of two files"),
-        pytest.param(6, lambda access: reads.blame(access, FACTS), id="blame"),
+        pytest.param(7, lambda access: reads.blame(access, FACTS), id="blame"),
     ],
 )
 def test_history_costs_what_changed_and_not_what_there_is(

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -16,9 +17,11 @@ from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 from memsvc import format
 from memsvc.format import BlockKind, MemoryEntry
 from memsvc.tree import reads, services
-from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken
+from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, RevisionPruned
 from memsvc.tree.lines import lines_of
+from memsvc.tree.models import Block, File
 from memsvc.tree.results import FileDiff
+from memsvc.tree.retention import prune_to
 from tests.tree import nasty
 from tests.tree.model import ROUTERS
 from tests.tree.support import contents
@@ -30,13 +33,43 @@ type Files = dict[str, bytes]
 
 
 class History(Tree):
-    """The tree's machine with another six kinds of operation."""
+    """The tree's machine with another seven kinds of operation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # What was seen of revisions that can't be read any more: lines are still blamed on them.
+        self.gone: dict[int, Files] = {}
 
     def chosen(self, which: int) -> int:
         return sorted(self.past)[-1 - which % len(self.past)]
 
     def then(self, number: int) -> Files:
-        return self.past[number][0]
+        return self.past[number][0] if number in self.past else self.gone[number]
+
+    @rule(at=ids, stop=st.sampled_from([None, "lines", "horizon", "blocks"]))
+    def let_history_go(self, at: int, stop: str | None) -> None:
+        horizon = self.chosen(at)
+        blamed = {path: reads.blame(self.access, path) for path in self.model.files}
+
+        def stopping(step: str) -> None:
+            if step == stop:
+                raise InterruptedError
+
+        with suppress(InterruptedError):
+            prune_to(self.access.tree, horizon, progress=stopping)
+
+        self.access.tree.refresh_from_db()
+        oldest = self.access.tree.history_from
+        assert oldest == horizon or stop == "lines"
+        for number in [number for number in self.past if number < oldest]:
+            self.gone[number] = self.past.pop(number)[0]
+        for number in self.gone:
+            with pytest.raises(RevisionPruned):
+                self.seen(number)
+        rows = [*Block.objects.of(self.access.tree), *File.objects.of(self.access.tree)]
+        assert stop or all(row.removed_in is None or row.removed_in > horizon for row in rows)
+        assert {path: reads.blame(self.access, path) for path in self.model.files} == blamed
+        self.check(rows_too=False)
 
     @rule(one=ids, other=ids)
     def diff(self, one: int, other: int) -> None:
@@ -55,6 +88,7 @@ class History(Tree):
     def blame(self, which: int) -> None:
         path = sorted(self.model.files)[which % len(self.model.files)]
         newest = max(self.past)
+        oldest = min(self.past)
         lines = reads.blame(self.access, path).lines
         data = self.model.files[path]
 
@@ -65,7 +99,7 @@ class History(Tree):
             made, before = self.then(line.revision), self.then(line.revision - 1)
             assert made != before
             assert any(line.text in _shown(_decoded(held) or "") for held in made.values())
-        if newest and path in self.then(newest - 1):
+        if newest > oldest and path in self.then(newest - 1):
             self.check_blame_of_what_stayed(path, newest)
 
     def check_blame_of_what_stayed(self, path: str, newest: int) -> None:
@@ -82,13 +116,16 @@ class History(Tree):
 
     @rule(which=ids, at=ids)
     def entry_history(self, which: int, at: int) -> None:
-        known = sorted({entry.entry_id for _, entry in _entries(self.then(self.chosen(at)))})
+        known = _known(self.then(self.chosen(at)))
         if not known:
             return
         entry_id = known[which % len(known)]
 
         versions = [
-            (version.revision.number, None if version.action == "removed" else (version.path, version.entry))
+            (
+                max(version.revision.number, min(self.past)),
+                None if version.action == "removed" else (version.path, version.entry),
+            )
             for version in reads.entry_history(self.access, entry_id)
             if version.entry.entry_id == entry_id
         ]
@@ -119,7 +156,7 @@ class History(Tree):
     def restore_an_entry(self, at: int, which: int) -> None:
         number = self.chosen(at)
         then = self.then(number)
-        known = sorted({entry.entry_id for _, entry in _entries(then)})
+        known = _known(then)
         if not known:
             return
         entry_id = known[which % len(known)]
@@ -140,6 +177,10 @@ class History(Tree):
     @rule(which=ids)
     def undo_any(self, which: int) -> None:
         number = max(1, self.chosen(which))
+        if number - 1 not in self.past:
+            with pytest.raises(RevisionPruned):
+                services.undo(self.access, revision=number)
+            return
         old, new, now = self.then(number - 1), self.then(number), self.then(max(self.past))
 
         rehearsed = services.undo(self.access, revision=number, rehearse=True)
@@ -231,6 +272,11 @@ def _entries(files: Files) -> Iterator[tuple[str, MemoryEntry]]:
         for block in format.cut_file(path, files[path]):
             if block.kind is BlockKind.ENTRY and block.entry is not None:
                 yield path, block.entry
+
+
+def _known(files: Files) -> list[str]:
+    """Ids by place: they are random, and what is chosen by a number must be the same in a replay."""
+    return list(dict.fromkeys(entry.entry_id for _, entry in _entries(files)))
 
 
 def _named(files: Files, entry_id: str) -> tuple[str, MemoryEntry] | None:

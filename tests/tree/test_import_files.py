@@ -3,8 +3,21 @@ import pytest
 from memsvc.format import InvalidPath, MemoryKind
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.errors import Forbidden, PathTaken
-from tests.tree.support import FACTS, SEMANTIC_INDEX, access_to, add, contents, entry_text, revisions, rows
+from memsvc.tree.errors import Forbidden, IsFolder, PathTaken, TreeError
+from memsvc.tree.models import Block, File
+from tests.tree.support import (
+    FACTS,
+    SEMANTIC_INDEX,
+    AssertNumQueries,
+    access_to,
+    add,
+    contents,
+    days_pass,
+    entry_text,
+    in_days,
+    revisions,
+    rows,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -65,6 +78,88 @@ def test_one_bad_path_refuses_the_whole(memory: Access, bad: str) -> None:
         services.import_files(memory, [("/a.md", b"a"), (bad, b"x")])
 
     assert (contents(memory), revisions(memory)) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("there", "bad", "error"), [("/a/b/c", "/a/b", IsFolder), ("/a/b", "/a/b/c", PathTaken)]
+)
+def test_a_file_and_a_folder_never_share_a_path(
+    memory: Access, there: str, bad: str, error: type[TreeError]
+) -> None:
+    services.write_file(memory, there, "text")
+    services.write_file(memory, "/a/bb", "text")
+
+    with pytest.raises(error):
+        services.import_files(memory, [("/a/b0", b"x"), (bad, b"x"), ("/c", b"x")])
+
+    assert sorted(contents(memory)) == sorted([there, "/a/bb"])
+
+
+def test_what_has_disappeared_is_not_in_the_way(memory: Access) -> None:
+    for path in ("/memory/a.md", "/memory/folder/b.md", "/memory/c.md"):
+        services.write_file(memory, path, entry_text(f"mem_{path[-4]}"))
+    Block.objects.of(memory.tree).update(expires_at=in_days(1))
+    File.objects.of(memory.tree).update(next_expiry=in_days(1))
+    days_pass(memory, 2)
+    files = {"/memory/a.md": b"a", "/memory/c.md/d.md": b"c", "/memory/folder": b"folder", "/new.md": b"new"}
+
+    result = services.import_files(memory, files.items())
+
+    assert {each.outcome for each in result.files} == {"created"}
+    assert contents(memory) == files
+
+
+def test_the_last_of_two_files_at_one_path_stays(memory: Access) -> None:
+    result = services.import_files(memory, [("/a.md", b"one\n"), ("/b.md", b"b"), ("a.md", b"two\n")])
+
+    assert [(each.path, each.outcome) for each in result.files] == [
+        ("/a.md", "created"),
+        ("/b.md", "created"),
+        ("/a.md", "changed"),
+    ]
+    assert (contents(memory), revisions(memory)) == ({"/a.md": b"two\n", "/b.md": b"b"}, [1])
+
+
+def test_a_file_reads_the_same_however_it_came(memory: Access, stranger: Access) -> None:
+    files = {
+        "/memory/empty.md": b"",
+        "/memory/mixed.md": b"\xef\xbb\xbfone\r\ntwo\n" + entry_text("mem_a").encode(),
+        "/memory/index.md": INDEX,
+        "/memory/long.md": b"a line of a long text\n" * 10_000,
+        "/picture.png": b"\0\xff",
+    }
+    for path, data in files.items():
+        services.write_file(stranger, path, data)
+
+    services.import_files(memory, files.items())
+
+    def described(access: Access) -> object:
+        rows = File.objects.of(access.tree).exclude(path="/memory/index.md").order_by("path")
+        blocks = Block.objects.of(access.tree).exclude(file__path="/memory/index.md")
+        return (
+            list(
+                rows.values("path", "parent", "size", "lines", "is_text", "newline", "sha256", "next_expiry")
+            ),
+            list(
+                blocks.order_by("file__path", "position").values(
+                    "position", "kind", "head", "text", "raw", "size", "lines", "entry_id", "search_text"
+                )
+            ),
+        )
+
+    assert described(memory) == described(stranger)
+
+
+def test_a_hundred_more_files_cost_no_more_statements(
+    memory: Access, django_assert_max_num_queries: AssertNumQueries
+) -> None:
+    files = [(f"/notes/{number}.md", entry_text(f"mem_{number}").encode()) for number in range(150)]
+
+    # 1 savepoint  2 lock  3 what is in the way?  4 files  5 ids?  6 blocks  7 revision  8 savepoint
+    with django_assert_max_num_queries(9):
+        services.import_files(memory, files)
+
+    assert contents(memory) == dict(files)
 
 
 def test_nothing_is_imported_outside_the_part_that_is_open(memory: Access) -> None:

@@ -205,6 +205,8 @@ class Tree(RuleBasedStateMachine):
     @rule()
     def undo_the_newest(self) -> None:
         newest = max(self.past)
+        if newest - 1 not in self.past:
+            return
         services.undo(self.access, revision=newest)
         # What is undone of an index that changed with other files is no more than its rows.
         indexes = {path: data for path, data in contents(self.access).items() if path in ROUTERS}

@@ -59,6 +59,7 @@ REFUSALS = {
     403: "The key may not do this.",
     404: "There is no such thing, or it isn't open to this key.",
     409: "The tree is in a state in which this can't be done.",
+    410: "The revision is older than the history that is kept; `oldest` is the first that can be read.",
     412: "What is there is not what the request expects.",
     413: "More than is taken at once.",
     416: "The window lies behind the end of the file.",

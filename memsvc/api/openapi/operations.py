@@ -43,6 +43,7 @@ _TREE = {
     "description": "",
     "language": "english",
     "revision": 7,
+    "history_from": 0,
     "created_at": "2026-03-01T09:00:00Z",
     "archived_at": None,
 }
@@ -124,7 +125,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
             "scopes": ["read", "write"],
             "tree": None,
             "path_prefix": "/",
-            "limits": {"max_body_bytes": 10485760, "max_batch": 500},
+            "limits": {"max_body_bytes": 10485760, "max_batch": 500, "history_days": None},
         },
     ),
     ("KeysView", "GET"): Operation(
@@ -215,7 +216,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answers={201: ref("Tree")},
         example={"name": "a copy", "revision": 7},
         answered=_TREE | {"name": "a copy", "revision": 1},
-        refusals=(404, 409),
+        refusals=(404, 409, 410),
     ),
     ("ArchiveView", "POST"): Operation(
         summary="Make a tree read-only, for good",
@@ -237,7 +238,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         summary="List files",
         answers={200: items(ref("Listed"), next=NEXT)},
         answered={"items": [_LISTED], "next": None},
-        refusals=(404, 409),
+        refusals=(404, 409, 410),
     ),
     ("FileView", "GET"): Operation(
         summary="Read a file",
@@ -256,7 +257,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
             **_WHOSE,
             "revision": 7,
         },
-        refusals=(404, 409, 416),
+        refusals=(404, 409, 410, 416),
         conditions=("If-None-Match",),
     ),
     ("FileView", "PUT"): Operation(
@@ -294,7 +295,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
             "items": [{"path": "/memory/semantic/facts.md", "line": 12, "text": "ACME moved to Berlin."}],
             "truncated": False,
         },
-        refusals=(404, 409),
+        refusals=(404, 409, 410),
     ),
     ("GlobView", "POST"): Operation(
         summary="Find files by a pattern of their path",
@@ -302,7 +303,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answers={200: items(ref("Listed"), next=NEXT, truncated=FLAG)},
         example={"pattern": "**/*.md"},
         answered={"items": [_LISTED], "next": None, "truncated": False},
-        refusals=(404, 409),
+        refusals=(404, 409, 410),
     ),
     ("MoveView", "POST"): Operation(
         summary="Move a file or a folder",
@@ -326,13 +327,13 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answers={200: items(ref("Downloaded"))},
         example={"paths": ["/notes.md"]},
         answered={"items": [{"path": "/notes.md", "content": "aGVsbG8K", "error": None}]},
-        refusals=(404,),
+        refusals=(404, 410),
     ),
     ("EntriesView", "GET"): Operation(
         summary="List entries",
         answers={200: items(ref("Entry"), next=NEXT)},
         answered={"items": [_ENTRY], "next": None},
-        refusals=(404,),
+        refusals=(404, 410),
     ),
     ("EntriesView", "POST"): Operation(
         summary="Add an entry",
@@ -351,7 +352,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         summary="Read an entry",
         answers={200: ref("Entry")},
         answered=_ENTRY,
-        refusals=(404,),
+        refusals=(404, 410),
         conditions=("If-None-Match",),
     ),
     ("EntryView", "DELETE"): Operation(
@@ -401,7 +402,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answers={200: items(ref("Hit"), next=NEXT, truncated=FLAG)},
         example={"query": "Where is ACME's seat?", "kind": "semantic"},
         answered={"items": [_HIT], "next": None, "truncated": False},
-        refusals=(404,),
+        refusals=(404, 410),
     ),
     ("EpisodesView", "GET"): Operation(
         summary="Read the newest episodes",
@@ -427,7 +428,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
             "preamble": "# Semantic memory",
             "rows": [{"path": "facts.md", "description": "Facts", "tags": ["acme"], "updated": "2026-03-01"}],
         },
-        refusals=(404,),
+        refusals=(404, 410),
     ),
     ("BatchView", "POST"): Operation(
         summary="Make many changes as one revision",
@@ -456,14 +457,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
             "files": [{"path": _ENTRY["path"], "action": "created", "source": None}],
             "entries": [{"id": _ENTRY["id"], "path": _ENTRY["path"], "action": "added"}],
         },
-        refusals=(404,),
+        refusals=(404, 410),
     ),
     ("DiffView", "GET"): Operation(
         summary="Compare two revisions",
         answers={200: items(ref("FileDiff"))},
         media=("application/json", "text/x-diff"),
         answered={"items": [_DIFF]},
-        refusals=(404, 413),
+        refusals=(404, 410, 413),
     ),
     ("BlameView", "GET"): Operation(
         summary="Say who wrote each line of a file",
@@ -473,7 +474,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
             "lines": [{"line": 1, "text": "hello", "revision": 7, "entry_id": None}],
             "revisions": {"7": _REVISION},
         },
-        refusals=(404, 409),
+        refusals=(404, 409, 410),
     ),
     ("RestoreView", "POST"): Operation(
         summary="Restore what a revision had",
@@ -481,7 +482,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answers={200: ref("Restored")},
         example={"path": "/notes.md", "message": "the old text was right"},
         answered={"revision": 11, "paths": ["/notes.md"]},
-        refusals=(404, 409),
+        refusals=(404, 409, 410),
     ),
     ("UndoView", "POST"): Operation(
         summary="Undo a revision, or what an actor did",
@@ -489,28 +490,28 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answers={200: ref("Undone")},
         example={"revision": 7, "dry_run": True},
         answered={"revision": 11, "undone": [7], "paths": ["/notes.md"], "conflicts": []},
-        refusals=(404, 409),
+        refusals=(404, 409, 410),
     ),
     ("ZipExportView", "GET"): Operation(
         summary="Export the files as a zip archive",
         answers={200: BYTES},
         media=(ZIP,),
         answered="(the bytes of the archive)",
-        refusals=(404,),
+        refusals=(404, 410),
     ),
     ("JsonLinesExportView", "GET"): Operation(
         summary="Export the files and entries as JSON Lines",
         answers={200: BYTES},
         media=("application/jsonl",),
         answered="(a header, then one document or memory a line)",
-        refusals=(404,),
+        refusals=(404, 410),
     ),
     ("BundleExportView", "GET"): Operation(
         summary="Export the history as a git bundle",
         answers={200: BYTES},
         media=("application/x-git-bundle",),
         answered="(the bytes of the bundle)",
-        refusals=(404, 409),
+        refusals=(404, 409, 410),
     ),
     ("ImportsView", "POST"): Operation(
         summary="Import a tree, or another system's memories",

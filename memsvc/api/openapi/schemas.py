@@ -74,6 +74,7 @@ _TREE = {
     "description": TEXT,
     "language": enum(*LANGUAGES),
     "revision": NUMBER,
+    "history_from": {**NUMBER, "description": "The oldest revision that can be read."},
     "created_at": TIME,
     "archived_at": nullable(TIME),
 }
@@ -174,7 +175,7 @@ COMPONENTS: dict[str, Schema] = {
         scopes=array(TEXT),
         tree=nullable(TEXT),
         path_prefix=TEXT,
-        limits={"type": "object", "additionalProperties": NUMBER},
+        limits={"type": "object", "additionalProperties": nullable(NUMBER)},
     ),
     "Key": obj(**_KEY),
     "NewKey": obj(
@@ -242,7 +243,7 @@ COMPONENTS: dict[str, Schema] = {
     ),
     "EntryVersion": obj(
         revision=ref("Revision"),
-        action=enum("added", "changed", "superseded", "moved", "removed"),
+        action=enum("kept", "added", "changed", "superseded", "moved", "removed"),
         path=TEXT,
         entry=obj(**_ENTRY),
     ),

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from django.db.models import Q
+from django.db.models import BooleanField, DateTimeField, F, Func, Q, UUIDField, Value
+from django.db.models.lookups import GreaterThan, LessThan
 
 from memsvc import format
 from memsvc.format import CATEGORY_KIND, Confidence, InvalidText, MemoryCategory, MemoryKind, canonical_folder
@@ -180,11 +181,18 @@ def _is_active(now: Moment) -> Q:
     return active if now.revision is None else active | Q(superseded_in__gt=now.revision)
 
 
+class _Row(Func):
+    """Columns that are compared one after the other, which goes straight to the place in their index."""
+
+    function = "ROW"
+    output_field = BooleanField()
+
+
 def _beyond(cursor: str, oldest_first: bool) -> Q:
     created, pk = after_entry(cursor)
-    if oldest_first:
-        return Q(created__gt=created) | Q(created=created, pk__gt=pk)
-    return Q(created__lt=created) | Q(created=created, pk__lt=pk)
+    place = _Row(Value(created, DateTimeField()), Value(pk, UUIDField()))
+    compared = GreaterThan if oldest_first else LessThan
+    return Q(compared(_Row(F("created"), F("pk")), place))
 
 
 def _within(now: Moment, entries: BlockQuerySet, path_prefix: str | None) -> BlockQuerySet:

@@ -11,11 +11,11 @@ from django.db.models import Q, QuerySet
 
 from memsvc.format import canonical_folder, in_utc
 from memsvc.tree.access import Access
-from memsvc.tree.blocks import content, entry_of, rendered
+from memsvc.tree.blocks import RENDERED, content, entry_of, rendered
 from memsvc.tree.errors import FileNotFound, RevisionNotFound, TooLarge
 from memsvc.tree.files import decodes
 from memsvc.tree.lines import Range, line_differences, lines_of
-from memsvc.tree.models import Block, BlockQuerySet, File, FileQuerySet, Revision, Tree
+from memsvc.tree.models import Block, BlockQuerySet, File, FileQuerySet, Revision
 from memsvc.tree.reads.cursors import after_number, cursor_of_number
 from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.results import (
@@ -80,7 +80,10 @@ def _wanted(now: Moment, wanted: RevisionFilter) -> QuerySet[Revision]:
     folder = _within_sight(now.access, canonical_folder(wanted.path))
     if folder is None:
         return revisions.none()
-    return revisions if folder == "/" else revisions.filter(number__in=_numbers_below(now, folder))
+    if folder == "/":
+        return revisions
+    # Of those up to the oldest that is kept it is no longer known what they changed.
+    return revisions.filter(number__in=_numbers_below(now, folder), number__gt=now.tree().history_from)
 
 
 def _within_sight(access: Access, folder: str) -> str | None:
@@ -142,17 +145,19 @@ def revision_at(access: Access, at: datetime) -> int:
 def get_revision(access: Access, number: int) -> RevisionDetail:
     """A revision and all that it changed, as far as the access sees it.
 
-    Raises `RevisionNotFound`, also where nothing of it lies within the access.
+    Raises `RevisionNotFound`, also where nothing of it lies within the access, and `RevisionPruned` where the one
+    before it can't be read.
     """
     with moment(access) as now:
         row = revisions_of(now).filter(number=number).first()
         if row is None:
-            raise RevisionNotFound(number, _newest(now))
+            raise RevisionNotFound(number, now.tree().revision)
+        now.tree().require_revision(number - 1)
         step = _Span(now, number - 1, number)
         ids = step.touched()
-        before, after = step.places(ids, number - 1), step.places(ids, number)
+        before, after = step.places(ids, number - 1, number)
         if access.prefix != "/" and not before and not after:
-            raise RevisionNotFound(number, _newest(now))
+            raise RevisionNotFound(number, now.tree().revision)
         files = [_file_change(before.get(file_id), after.get(file_id)) for file_id in ids]
         entries = _entry_changes(step, before, after)
     return RevisionDetail(
@@ -160,11 +165,6 @@ def get_revision(access: Access, number: int) -> RevisionDetail:
         files=sorted((file for file in files if file), key=lambda file: (file.path, file.action)),
         entries=sorted(entries, key=lambda entry: (entry.path, entry.entry_id)),
     )
-
-
-def _newest(now: Moment) -> int:
-    tree = now.access.tree
-    return Tree.objects.values_list("revision", flat=True).get(tenant_id=tree.tenant_id, pk=tree.pk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,20 +196,30 @@ class _Span:
         moved = files.filter(self._between("added_in") | self._between("removed_in"))
         return set(self.blocks().values_list("file_id", flat=True)) | {file.content_id for file in moved}
 
-    def places(self, ids: set[UUID], revision: int) -> dict[UUID, str]:
-        """Where each of these files stood in a revision, as far as a reader sees it."""
-        files = File.objects.of(self.now.access.tree).standing(revision)
-        here = list(files.filter(Q(pk__in=ids, former_of=None) | Q(former_of__in=ids)))
-        seen = [file for file in here if self.now.access.sees(file.path)]
-        hidden = self._hidden({file.content_id for file in seen}, revision)
-        return {file.content_id: file.path for file in seen if file.content_id not in hidden}
+    def places(self, ids: set[UUID], *revisions: int) -> list[dict[UUID, str]]:
+        """Where each of these files stood in each of these revisions, as far as a reader sees it."""
+        files = File.objects.of(self.now.access.tree)
+        stays = files.filter(Q(pk__in=ids, former_of=None) | Q(former_of__in=ids))
+        seen = [stay for stay in stays if self.now.access.sees(stay.path)]
+        expired = self._expired({stay.content_id for stay in seen})
+        return [self._places(seen, expired, revision) for revision in revisions]
 
-    def _hidden(self, ids: set[UUID], revision: int) -> set[UUID]:
-        """Those that hold blocks of which none is visible."""
-        blocks = Block.objects.of(self.now.access.tree).standing(revision).filter(file_id__in=ids)
+    def _places(self, stays: Sequence[File], expired: set[UUID], revision: int) -> dict[UUID, str]:
+        there = [stay for stay in stays if _stands(stay, revision)]
+        hidden = self._hidden(expired, revision)
+        return {stay.content_id: stay.path for stay in there if stay.content_id not in hidden}
+
+    def _expired(self, ids: set[UUID]) -> set[UUID]:
+        """Those of which something has disappeared, ever."""
+        blocks = Block.objects.of(self.now.access.tree).filter(file_id__in=ids, expires_at__lte=self.now.at)
+        return set(blocks.values_list("file_id", flat=True)) if ids else set()
+
+    def _hidden(self, expired: set[UUID], revision: int) -> set[UUID]:
+        """Those that hold blocks in a revision of which none is visible."""
+        if not expired:
+            return set()
+        blocks = Block.objects.of(self.now.access.tree).standing(revision).filter(file_id__in=expired)
         gone = set(blocks.exclude(self.now.visible).values_list("file_id", flat=True))
-        if not gone:
-            return gone
         return gone - set(blocks.filter(self.now.visible, file_id__in=gone).values_list("file_id", flat=True))
 
 
@@ -243,7 +253,7 @@ def _entry_action(was: Block | None, now: Block | None, step: _Span) -> str:
     return "changed" if rendered(was, step.old) != rendered(now, step.new) else ""
 
 
-def _stands(row: Block, revision: int) -> bool:
+def _stands(row: Block | File, revision: int) -> bool:
     return row.added_in <= revision and (row.removed_in is None or row.removed_in > revision)
 
 
@@ -251,20 +261,21 @@ def diff(access: Access, old: int, new: int | None = None, *, path: str | None =
     """How each file differs between two revisions (`new=None` is now), or those at and below `path`.
 
     A file that was moved is compared with itself, one that was deleted and made again with what stands at its path.
-    Raises `RevisionNotFound`, `FileNotFound` for a path at which nothing stood in either, and `TooLarge` for more
-    than 1,000 files.
+    Raises `RevisionNotFound`, `RevisionPruned`, `FileNotFound` for a path at which nothing stood in either, and
+    `TooLarge` for more than 1,000 files.
     """
     folder = canonical_folder(path)
     with moment(access) as now:
-        newest = _newest(now)
-        new = newest if new is None else new
+        tree = now.tree()
+        new = tree.revision if new is None else new
         for number in (old, new):
-            if not 0 <= number <= newest:
-                raise RevisionNotFound(number, newest)
+            tree.require_revision(number)
         span = _Span(now, min(old, new), max(old, new))
-        wanted = _ids_below(span, folder) if folder != "/" else None
-        ids = span.touched() if wanted is None else span.touched() & wanted
-        pairs = _paired(span.places(ids, old), span.places(ids, new))
+        if folder == "/":
+            before, after = span.places(span.touched(), old, new)
+        else:
+            before, after = _places_below(span, folder, old, new)
+        pairs = _paired(before, after)
         if len(pairs) > MAX_FILES_COMPARED:
             raise TooLarge(
                 f"{len(pairs)} files differ; one answer takes {MAX_FILES_COMPARED}: ask for a folder, or for "
@@ -274,14 +285,23 @@ def diff(access: Access, old: int, new: int | None = None, *, path: str | None =
     return sorted((each for each in diffs if each), key=lambda each: (each.path, each.action))
 
 
-def _ids_below(span: _Span, folder: str) -> set[UUID]:
-    files = _at_or_below(File.objects.of(span.now.access.tree), folder)
-    ids: set[UUID] = set()
-    for revision in (span.old, span.new):
-        ids |= span.places({file.content_id for file in files.standing(revision)}, revision).keys()
+def _places_below(span: _Span, folder: str, old: int, new: int) -> tuple[dict[UUID, str], dict[UUID, str]]:
+    """The places of files that may differ and stood at or below a path in either revision."""
+    files = File.objects.of(span.now.access.tree)
+    standing = _at_or_below(files.standing(old) | files.standing(new), folder)
+    places = span.places({file.content_id for file in standing}, old, new)
+    ids = {
+        file_id
+        for place in places
+        for file_id, path in place.items()
+        if path == folder or path.startswith(folder + "/")
+    }
     if not ids:
         raise FileNotFound(folder)
-    return ids
+    # One file is compared in less time than it takes to find out whether it was touched.
+    wanted = ids if len(ids) == 1 else ids & span.touched()
+    before, after = ({file_id: place[file_id] for file_id in place.keys() & wanted} for place in places)
+    return before, after
 
 
 type _Place = tuple[UUID, str] | None
@@ -303,8 +323,7 @@ def _paired(before: dict[UUID, str], after: dict[UUID, str]) -> list[tuple[_Plac
 def _file_diff(now: Moment, was: _Place, is_now: _Place, old: int, new: int) -> FileDiff | None:
     before, after = was[1] if was else None, is_now[1] if is_now else None
     change = _file_change(before, after)
-    old_data = _content_at(now, was[0], old) if was else b""
-    new_data = _content_at(now, is_now[0], new) if is_now else b""
+    old_data, new_data = _contents(now, was and was[0], is_now and is_now[0], old, new)
     if change is None or (change.action == "changed" and old_data == new_data):
         return None
     is_text = decodes(old_data) and decodes(new_data)
@@ -320,9 +339,17 @@ def _file_diff(now: Moment, was: _Place, is_now: _Place, old: int, new: int) -> 
     )
 
 
-def _content_at(now: Moment, file_id: UUID, revision: int) -> bytes:
-    blocks = Block.objects.of(now.access.tree).standing(revision).filter(now.visible, file_id=file_id)
-    return content(blocks.order_by("position"), revision)
+def _contents(now: Moment, was: UUID | None, is_now: UUID | None, old: int, new: int) -> tuple[bytes, bytes]:
+    """What a file held in one revision, and it or another one in another; most blocks are in both."""
+    blocks = Block.objects.of(now.access.tree).filter(
+        now.visible, file_id__in={file_id for file_id in (was, is_now) if file_id}
+    )
+    either = blocks.standing(old) | blocks.standing(new)
+    rows = list(either.only(*RENDERED, "file_id", "added_in", "removed_in").order_by("position"))
+    return (
+        content((row for row in rows if row.file_id == was and _stands(row, old)), old),
+        content((row for row in rows if row.file_id == is_now and _stands(row, new)), new),
+    )
 
 
 def _text_lines(data: bytes) -> list[str]:

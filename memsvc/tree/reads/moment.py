@@ -9,8 +9,9 @@ from uuid import UUID
 
 from django.db.models import Count, Max, Q, Sum
 
+from memsvc.tree import statements
 from memsvc.tree.access import Access
-from memsvc.tree.errors import FileNotFound, RevisionNotFound
+from memsvc.tree.errors import FileNotFound
 from memsvc.tree.files import rendered_lines, rendered_size
 from memsvc.tree.models import Block, BlockQuerySet, File, FileQuerySet, Revision, Tree
 from memsvc.tree.results import Listed
@@ -24,6 +25,10 @@ class Moment:
     access: Access
     revision: int | None
     at: datetime
+
+    def tree(self) -> Tree:
+        """The tree's row as it is at this moment; the one that the access has may be of an earlier one."""
+        return statements.tree_now(self.access.tree)
 
     def files(self) -> FileQuerySet:
         files = File.objects.of(self.access.tree).standing(self.revision)
@@ -79,31 +84,31 @@ class Moment:
 
     def _totals(self, files: Sequence[File]) -> dict[UUID, dict[str, Any]]:
         """Per content: what its visible blocks add up to, and the revision that last changed it."""
-        blocks = Block.objects.of(self.access.tree).filter(file_id__in=[file.content_id for file in files])
-        standing, until = Q(removed_in__isnull=True), Q()
-        if self.revision is not None:
-            blocks = blocks.filter(added_in__lte=self.revision)
-            standing |= Q(removed_in__gt=self.revision)
-            until = Q(removed_in__lte=self.revision)
+        ids = [file.content_id for file in files]
+        blocks = Block.objects.of(self.access.tree).standing(self.revision).filter(file_id__in=ids)
         rows = (
             blocks.order_by()
             .values("file_id")
             .annotate(
-                shown=Count("pk", filter=standing & self.visible),
-                hidden=Count("pk", filter=standing & ~self.visible),
-                total_size=Sum(rendered_size(self.revision), filter=standing & self.visible),
-                total_lines=Sum(rendered_lines(self.revision), filter=standing & self.visible),
+                shown=Count("pk", filter=self.visible),
+                hidden=Count("pk", filter=~self.visible),
+                total_size=Sum(rendered_size(self.revision), filter=self.visible),
+                total_lines=Sum(rendered_lines(self.revision), filter=self.visible),
                 added=Max("added_in"),
-                removed=Max("removed_in", filter=until),
                 superseded=Max(
                     "superseded_in", filter=Q(superseded_in__lte=self.revision) if self.revision else Q()
                 ),
             )
         )
-        return {
-            row["file_id"]: {**row, "changed": max(row["added"], row["removed"] or 0, row["superseded"] or 0)}
-            for row in rows
+        totals: dict[UUID, dict[str, Any]] = {
+            file_id: {"shown": 0, "hidden": 0, "changed": removed}
+            for file_id, removed in statements.last_removals(self.access.tree, ids, self.revision).items()
         }
+        for row in rows:
+            removed = totals.get(row["file_id"], {"changed": 0})["changed"]
+            changed = max(row["added"], row["superseded"] or 0, removed)
+            totals[row["file_id"]] = {**row, "changed": changed}
+        return totals
 
     def _times(self, files: Sequence[File], totals: dict[UUID, dict[str, Any]]) -> dict[int, datetime]:
         numbers = {_changed(file, totals.get(file.content_id)) for file in files}
@@ -129,8 +134,8 @@ def _from_totals(file: File, totals: dict[str, Any] | None, times: dict[int, dat
     changed = _changed(file, totals)
     return Listed(
         path=file.path,
-        size=(totals and totals["total_size"]) or 0,
-        lines=(totals and totals["total_lines"]) or 0,
+        size=(totals and totals.get("total_size")) or 0,
+        lines=(totals and totals.get("total_lines")) or 0,
         revision=changed,
         created_at=file.created_at,
         modified_at=times.get(changed, file.modified_at),
@@ -139,19 +144,14 @@ def _from_totals(file: File, totals: dict[str, Any] | None, times: dict[int, dat
 
 def _changed(file: File, totals: dict[str, Any] | None) -> int:
     """The revision that last changed what is counted, or moved the file. A file may never have held a block."""
-    return max(file.added_in, totals["changed"] if totals else file.created_in)
+    return max(file.added_in, file.pruned_in, totals["changed"] if totals else file.created_in)
 
 
 @contextmanager
 def moment(access: Access, revision: int | None = None) -> Iterator[Moment]:
-    """Open a consistent view. Raises `RevisionNotFound` for a revision that there never was."""
+    """Open a consistent view. Raises `RevisionNotFound` and `RevisionPruned`."""
     with reading(access):
+        now = Moment(access=access, revision=revision, at=datetime.now(tz=UTC))
         if revision is not None:
-            _require(access.tree, revision)
-        yield Moment(access=access, revision=revision, at=datetime.now(tz=UTC))
-
-
-def _require(tree: Tree, revision: int) -> None:
-    newest = Tree.objects.values_list("revision", flat=True).get(tenant_id=tree.tenant_id, pk=tree.pk)
-    if not 0 <= revision <= newest:
-        raise RevisionNotFound(revision, newest)
+            now.tree().require_revision(revision)
+        yield now

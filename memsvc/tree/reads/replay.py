@@ -1,4 +1,4 @@
-"""A tree's history from its first revision on, as what each revision made of the files."""
+"""A tree's history from its first revision on, or the oldest that is kept, as what each revision made of the files."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,8 @@ class Step:
 def replay(access: Access, *, revision: int | None = None) -> Iterator[Iterator[Step]]:
     """Every revision up to `revision`, oldest first, from one moment of the tree. Hidden blocks show in none.
 
-    Raises `RevisionNotFound`.
+    Where history begins with a later revision than the first, that one comes with all files. Raises
+    `RevisionNotFound` and `RevisionPruned`.
     """
     with moment(access, revision) as now:
         yield _steps(now)
@@ -45,12 +46,23 @@ def replay(access: Access, *, revision: int | None = None) -> Iterator[Iterator[
 def _steps(now: Moment) -> Iterator[Step]:
     tree = now.access.tree
     revisions = Revision.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk).order_by("number")
+    oldest = now.tree().history_from
+    if oldest:
+        yield _beginning(now, revisions.get(number=oldest))
+        revisions = revisions.filter(number__gt=oldest)
     if now.revision is not None:
         revisions = revisions.filter(number__lte=now.revision)
     for some in batched(revisions.iterator(chunk_size=_REVISIONS_AT_ONCE), _REVISIONS_AT_ONCE):
         touched = _touched(now, some[0].number, some[-1].number)
         for row in some:
             yield _step(now, row, touched[row.number])
+
+
+def _beginning(now: Moment, row: Revision) -> Step:
+    """All that the oldest revision holds."""
+    files = File.objects.of(now.access.tree).standing(row.number)
+    seen = [file for file in files if now.access.sees(file.path)]
+    return Step(revision=read_revision(row), gone=[], written=_contents(now, row.number, seen))
 
 
 def _touched(now: Moment, first: int, last: int) -> dict[int, set[UUID]]:

@@ -7,8 +7,9 @@ from django.core.management.base import BaseCommand, CommandError
 
 from memsvc.transfer.bundles import export_bundle
 from memsvc.transfer.exports import export_directory, export_jsonl, export_zip
-from memsvc.transfer.management.arguments import Progress, access_to, add_tenant_and_tree
+from memsvc.transfer.management.arguments import access_to, add_tenant_and_tree
 from memsvc.tree.errors import TreeError
+from tenants.management.arguments import Progress
 
 
 class Command(BaseCommand):
@@ -37,7 +38,8 @@ class Command(BaseCommand):
                 case ".jsonl":
                     _write(target, lambda: export_jsonl(access, revision, progress=progress))
                 case ".bundle":
-                    total = access.tree.revision if revision is None else revision
+                    newest = access.tree.revision if revision is None else revision
+                    total = newest - max(access.tree.history_from - 1, 0)
                     progress = Progress(self.stderr, unit="revisions", total=total)
                     _write(target, lambda: export_bundle(access, revision, progress=progress))
                 case _:

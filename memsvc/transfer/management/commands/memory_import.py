@@ -9,12 +9,12 @@ from memsvc.transfer.archives import OPERATOR_LIMITS
 from memsvc.transfer.errors import ImportRefused
 from memsvc.transfer.formats import SUFFIXES, ImportFormat, import_file
 from memsvc.transfer.imports import import_directory
-from memsvc.transfer.management.arguments import Progress, access_to, add_tenant_and_tree
+from memsvc.transfer.management.arguments import access_to, add_tenant_and_tree
 from memsvc.transfer.reports import Outcome, Report
 from memsvc.tree.access import Access
 from memsvc.tree.errors import TreeError, TreeExists
 from memsvc.tree.trees import create_tree
-from tenants.management.arguments import tenant_named
+from tenants.management.arguments import Progress, tenant_named
 
 
 class Command(BaseCommand):

@@ -1,0 +1,73 @@
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from datetime import timedelta
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from memsvc.tree.errors import Busy, TreeNotFound, Unavailable
+from memsvc.tree.models import Tree
+from memsvc.tree.retention import Pruned, prune
+from memsvc.tree.trees import list_trees
+from tenants.management.arguments import Progress, tenant_named
+from tenants.models import Tenant
+
+
+class Command(BaseCommand):
+    help = (
+        "Remove what only revisions held that are older than their tenants keep (tenant_history says how long that "
+        "is), for good. The newest revision older than that stays, as the first that can be read. Others may write "
+        "meanwhile; a run that was cut short is finished by the next one. A line for each tree to stdout, progress "
+        "to stderr."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "tenant", nargs="?", help="the slug of the one tenant (default: all that don't keep all history)"
+        )
+        parser.add_argument("--dry-run", action="store_true", help="change nothing, tell what would go")
+
+    def handle(self, *, tenant: str | None, dry_run: bool, **options: object) -> None:
+        done: list[Pruned] = []
+        failed = 0
+        for found, tree in _trees(tenant):
+            label = f"{found.slug}/{tree.name}"
+            try:
+                pruned = self._pruned(found, tree, dry_run)
+            except TreeNotFound:
+                continue
+            except (Busy, Unavailable) as error:
+                self.stderr.write(f"{label}: {error}")
+                failed += 1
+                continue
+            if pruned.blocks or pruned.files:
+                self.stdout.write(
+                    f"{label}: from revision {pruned.history_from} on, {pruned.blocks} blocks, {pruned.files} files"
+                )
+            done.append(pruned)
+        blocks, files = sum(each.blocks for each in done), sum(each.files for each in done)
+        verb = "Would remove" if dry_run else "Removed"
+        self.stdout.write(f"{verb} {blocks} blocks and {files} files in {len(done)} trees.")
+        if failed:
+            raise CommandError(f"{failed} trees could not be finished; run this again.")
+
+    def _pruned(self, tenant: Tenant, tree: Tree, dry_run: bool) -> Pruned:
+        before = timezone.now() - timedelta(days=tenant.history_days or 0)
+        return prune(tree, before, rehearse=dry_run, progress=Progress(self.stderr, unit="steps"))
+
+
+def _trees(slug: str | None) -> Iterator[tuple[Tenant, Tree]]:
+    for tenant in _tenants(slug):
+        for tree in list_trees(tenant):
+            yield tenant, tree
+
+
+def _tenants(slug: str | None) -> list[Tenant]:
+    if slug is None:
+        return list(Tenant.objects.exclude(history_days=None).order_by("slug"))
+    tenant = tenant_named(slug)
+    if tenant.history_days is None:
+        raise CommandError(
+            f"Tenant '{slug}' keeps all of its history. Say how much with: manage.py tenant_history {slug} --days N"
+        )
+    return [tenant]

@@ -1,0 +1,158 @@
+"""Letting old history go: what only revisions before a horizon held is removed, and all others read as before.
+
+The horizon is the newest revision that is older than the tenant wants to keep, so that a state of any kept instant is
+whole. The list of revisions stays (who, when, and which kind of change): lines that still stand are blamed on it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+
+from memsvc.tree.access import Access
+from memsvc.tree.models import Block, File, Revision, Tree
+from memsvc.tree.reads.moment import moment
+from memsvc.tree.reads.origins import line_revisions
+from memsvc.tree.scope import holding
+from tenants.actors import SYSTEM
+
+# Rows that are removed under one lock of the tree: some tens of milliseconds.
+_ROWS_AT_ONCE = 1000
+
+type Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """The oldest revision that can be read from now on, and the blocks and files that went, or would."""
+
+    history_from: int
+    blocks: int
+    files: int
+
+
+def prune(
+    tree: Tree, before: datetime, *, rehearse: bool = False, progress: Progress = lambda step: None
+) -> Pruned:
+    """Keep a tree's history from the newest revision on that was made `before` an instant.
+
+    Writers wait for a moment now and then, never for the whole of it. When it is cut short, nothing reads otherwise
+    than before or after, and the next call does the rest. With `rehearse` nothing is changed: the answer says what
+    would go. `progress` is told of each step: "lines", "horizon", "blocks", "files". Raises `Busy` and `TreeNotFound`.
+    """
+    return prune_to(tree, _horizon(tree, before), rehearse=rehearse, progress=progress)
+
+
+def prune_to(
+    tree: Tree, horizon: int, *, rehearse: bool = False, progress: Progress = lambda step: None
+) -> Pruned:
+    """Keep a tree's history from a revision on, or from a later one where it begins with that already.
+
+    Raises `RevisionNotFound` for one that never was, besides what `prune` does.
+    """
+    if rehearse:
+        return _rehearsed(tree, horizon)
+    _remember_lines(tree, horizon, progress)
+    with holding(tree) as held:
+        held.require_revision(max(horizon, held.history_from))
+        if held.history_from < horizon:
+            held.history_from = horizon
+            held.save(update_fields=["history_from"])
+    # From here on nothing reads what is about to go.
+    progress("horizon")
+    blocks = _removed(tree, _REMOVE_BLOCKS, held.history_from, lambda: progress("blocks"))
+    files = _removed(tree, _REMOVE_FILES, held.history_from, lambda: progress("files"))
+    return Pruned(held.history_from, blocks, files)
+
+
+def _horizon(tree: Tree, before: datetime) -> int:
+    made = Revision.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk, at__lt=before)
+    with moment(Access(tree, SYSTEM)):
+        newest = made.order_by("-number").values_list("number", flat=True).first()
+    return newest or 0
+
+
+def _rehearsed(tree: Tree, horizon: int) -> Pruned:
+    with moment(Access(tree, SYSTEM)) as now:
+        horizon = max(horizon, now.tree().history_from)
+        blocks = Block.objects.of(tree).filter(removed_in__lte=horizon).count()
+        files = File.objects.of(tree).filter(removed_in__lte=horizon).count()
+    return Pruned(horizon, blocks, files)
+
+
+def _remember_lines(tree: Tree, horizon: int, progress: Progress) -> None:
+    """Let blocks know the revisions of their lines that only rows say which are about to go.
+
+    What happened up to the horizon never changes again, so it is looked at without the lock.
+    """
+    for file_id in _files_with_history(tree, horizon):
+        with moment(Access(tree, SYSTEM), horizon) as then:
+            found = line_revisions(then, file_id)
+        if found:
+            with holding(tree):
+                blocks = [Block(pk=pk, line_revisions=numbers) for pk, numbers in found.items()]
+                Block.objects.of(tree).bulk_update(blocks, ["line_revisions"], batch_size=_ROWS_AT_ONCE)
+        progress("lines")
+
+
+def _files_with_history(tree: Tree, horizon: int) -> Sequence[UUID]:
+    """The files of the horizon, by what their blocks refer to, of which blocks will go that are not gone yet."""
+    with moment(Access(tree, SYSTEM)) as now:
+        ended = Block.objects.of(tree).filter(removed_in__gt=now.tree().history_from, removed_in__lte=horizon)
+        standing = Block.objects.of(tree).standing(horizon).filter(file_id__in=ended.values("file_id"))
+        return list(standing.order_by("file_id").values_list("file_id", flat=True).distinct())
+
+
+_REMOVE_BLOCKS = """
+WITH gone AS (
+    DELETE FROM tree_block WHERE tenant_id = %(tenant)s AND id IN (
+        SELECT id FROM tree_block
+        WHERE tenant_id = %(tenant)s AND tree_id = %(tree)s AND removed_in <= %(horizon)s
+        ORDER BY removed_in LIMIT %(most)s
+    ) RETURNING file_id, removed_in
+), newest AS (
+    SELECT file_id, max(removed_in) AS removed_in FROM gone GROUP BY file_id
+), told AS (
+    UPDATE tree_file f SET pruned_in = greatest(f.pruned_in, n.removed_in) FROM newest n
+    WHERE f.tenant_id = %(tenant)s AND f.tree_id = %(tree)s AND (f.id = n.file_id OR f.former_of_id = n.file_id)
+)
+SELECT count(*) FROM gone
+"""
+
+# Former places first: with their file they would go uncounted.
+_REMOVE_FILES = """
+WITH gone AS (
+    DELETE FROM tree_file WHERE tenant_id = %(tenant)s AND id IN (
+        SELECT id FROM tree_file
+        WHERE tenant_id = %(tenant)s AND tree_id = %(tree)s AND removed_in <= %(horizon)s
+        ORDER BY former_of_id LIMIT %(most)s
+    ) RETURNING id
+)
+SELECT count(*) FROM gone
+"""
+
+
+def _removed(tree: Tree, statement: str, horizon: int, progress: Callable[[], None]) -> int:
+    """Remove rows piece by piece, so that writers come in between; the answer is how many."""
+    removed = 0
+    while True:
+        some = _removed_at_once(tree, statement, horizon)
+        removed += some
+        progress()
+        if some < _ROWS_AT_ONCE:
+            return removed
+
+
+def _removed_at_once(tree: Tree, statement: str, horizon: int) -> int:
+    values: dict[str, Any] = {
+        "tenant": tree.tenant_id,
+        "tree": tree.pk,
+        "horizon": horizon,
+        "most": _ROWS_AT_ONCE,
+    }
+    with holding(tree), connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        return int(cursor.fetchone()[0])
