@@ -14,6 +14,7 @@ set_up()
 from benchmarks import (  # noqa: E402  after Django is set up
     append,
     export,
+    finding,
     history,
     listing,
     measure,
@@ -27,6 +28,7 @@ ROOMS: dict[str, Callable[[], Iterable[Figure]]] = {
     "probes": measure.probes,
     "append": append.run,
     "recall": recall.run,
+    "finding": finding.run,
     "listing": listing.run,
     "history": history.run,
     "parallel": parallel.run,
