@@ -21,6 +21,7 @@ from tenants.actors import SYSTEM
 
 _IN_A_FILE = 5_000
 _WORDS_OF_AN_ENTRY = 30
+_STOP_WORDS = 50
 
 # Entries; milliseconds of CPU that a search may take; how many times faster than the peer it must be.
 _BARS = {1_000: (15.0, 50.0), 10_000: (40.0, 500.0), 100_000: (120.0, None)}
@@ -73,10 +74,10 @@ def _words(number: int) -> list[str]:
 
 @cache
 def _vocabulary() -> tuple[list[str], list[float]]:
-    """17,576 words; the second is half as frequent as the first, the third a third."""
+    """17,576 words, ever rarer, as those of a language are below its stop words."""
     syllables = [a + b for a, b in product("bdfgklmnprstv", "ae")]
     words = ["".join(each) for each in product(syllables, repeat=3)]
-    return words, list(accumulate(1 / rank for rank in range(1, len(words) + 1)))
+    return words, list(accumulate(1 / (rank + _STOP_WORDS) for rank in range(1, len(words) + 1)))
 
 
 def _peer(size: int) -> float:
