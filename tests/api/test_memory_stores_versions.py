@@ -425,6 +425,15 @@ def test_an_archived_store_can_still_be_redacted(
     assert not is_stored(CANARY)
 
 
+def test_a_store_with_a_redaction_can_be_deleted(
+    owner: APIClient, store: str, leaked: list[dict[str, Any]]
+) -> None:
+    redact(owner, store, leaked[1]["id"])
+
+    assert owner.delete(store).status_code == 200
+    assert not Redaction.objects.exists()
+
+
 def test_a_version_that_never_was_is_not_found(
     owner: APIClient, store: str, leaked: list[dict[str, Any]]
 ) -> None:
