@@ -6,6 +6,8 @@ from typing import Any
 
 import httpx
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from memsvc.tree.models import Block, File
@@ -355,6 +357,20 @@ def test_a_folder_of_many_counts_once_and_pages_are_stable(api: APIClient, store
 
     assert shown(first["data"]) == ["/deep/"]
     assert shown(rest) == ["/z"]
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_page_of_many_costs_as_many_queries_as_one_of_few(api: APIClient, store: str, depth: int) -> None:
+    for n in range(30):
+        make_memory(api, store, f"/{n:02}/x", "")
+        make_memory(api, store, f"/{n:02}.md", "text")
+
+    def queries(limit: int) -> int:
+        with CaptureQueriesContext(connection) as sent:
+            assert len(api.get(f"{store}/memories", {"depth": depth, "limit": limit}).json()["data"]) == limit
+        return len(sent)
+
+    assert queries(50) == queries(2) <= 12
 
 
 def test_what_has_expired_is_no_memory(api: APIClient, alice: Tenant) -> None:

@@ -13,6 +13,7 @@ from memsvc.recall.models import Vector
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block, File, Redaction, Revision, Tree
+from memsvc.tree.retention import prune_to
 from tenants.actors import Actor, ActorKind
 from tenants.models import ApiKey, Tenant
 from tenants.scopes import Scope
@@ -224,6 +225,39 @@ def test_more_versions_than_one_look_takes_come_every_one_once(
     assert len(versions(api, store, memory_id=found[-1]["memory_id"], limit=50)) == 77
 
 
+def test_where_old_history_was_let_go_the_oldest_version_left_is_whole(
+    api: APIClient, owner: APIClient, alice: Tenant, store: str
+) -> None:
+    """Of each memory the version that it had then, and all later ones, just as they were."""
+    lines = "x" * 1023 + "\n"
+    long = make_memory(api, store, "/long.md", "first\n" + lines * 70 + "tail\n")["id"]
+    update(api, store, long, content="second\n" + lines * 70 + "tail\n")
+    # Takes blocks away and adds none.
+    update(api, store, long, content="second\n" + lines * 63)
+    moved = make_memory(api, store, "/moved.md")["id"]
+    gone = make_memory(api, store, "/gone.md")["id"]
+    update(api, store, moved, path="/here.md")
+    api.delete(f"{store}/memories/{gone}")
+    still = make_memory(api, store, "/still.md")["id"]
+    before = versions(api, store, view="full")
+    tree = Tree.objects.get(tenant=alice)
+
+    prune_to(tree, tree.revision)
+
+    left = versions(api, store, view="full")
+    current = {each["id"]: each["memory_version_id"] for each in every(api, f"{store}/memories")}
+    assert {each["memory_id"]: each["id"] for each in left} == current
+    assert current.keys() == {long, moved, still}
+    assert left == [each for each in before if each["id"] in current.values()]
+    for each in before:
+        found = api.get(f"{store}/memory_versions/{each['id']}")
+        assert found.status_code == (200 if each in left else 404)
+    update(api, store, long, content="third\n")
+    assert [each["operation"] for each in versions(api, store, memory_id=long)] == ["modified", "modified"]
+    assert redact(owner, store, current[long]).status_code == 200
+    assert not is_stored("second")
+
+
 def test_a_move_across_the_edge_of_a_key_is_a_coming_and_a_going(
     api: APIClient, owner: APIClient, alice: Tenant, store: str
 ) -> None:
@@ -423,6 +457,15 @@ def test_an_archived_store_can_still_be_redacted(
 
     assert redact(owner, store, leaked[1]["id"]).status_code == 200
     assert not is_stored(CANARY)
+
+
+def test_a_store_with_a_redaction_can_be_deleted(
+    owner: APIClient, store: str, leaked: list[dict[str, Any]]
+) -> None:
+    redact(owner, store, leaked[1]["id"])
+
+    assert owner.delete(store).status_code == 200
+    assert not Redaction.objects.exists()
 
 
 def test_a_version_that_never_was_is_not_found(

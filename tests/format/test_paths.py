@@ -12,6 +12,7 @@ from memsvc.format import (
     ancestors_of,
     canonical_folder,
     canonical_path,
+    composed_path,
     is_memory_file,
     is_router,
     parent_of,
@@ -211,6 +212,33 @@ def test_every_malicious_path_is_refused(value: Any) -> None:
     # A folder's spelling is refused where a file's name is expected.
     with pytest.raises(InvalidPath):
         visible_path(value)
+
+
+@pytest.mark.parametrize("text", ["/a", "/Straße/新聞.md", "/a b", "/..a", "/a\\b", "/\ue000"])
+def test_a_composed_path_is_returned_as_it_is(text: str) -> None:
+    assert composed_path(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "/",
+        "a",
+        "/a/",
+        "//a",
+        "/a/./b",
+        "/a/../b",
+        "/e\u0301",
+        "/a\tb",
+        "/a\u200db",
+        "/a\u2028b",
+        "/a\u0085",
+    ],
+)
+def test_a_composed_path_is_refused_and_not_mended(text: str) -> None:
+    with pytest.raises(InvalidPath):
+        composed_path(text)
 
 
 def test_folders_above_a_path() -> None:

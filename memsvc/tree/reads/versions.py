@@ -1,6 +1,7 @@
 """The versions of files: one for each revision that changed a file, found in its rows.
 
-Nothing of this is stored but what was redacted. A version is named by the file's id and the revision's number.
+Nothing of this is stored but what was redacted. A version is named by the file's id and the revision's number. Where
+old history was let go, the oldest version of a file is the one that it had when the history that is left begins.
 """
 
 import hashlib
@@ -79,12 +80,16 @@ def read_version(access: Access, file_id: UUID, number: int, *, with_content: bo
 
 @dataclass(frozen=True, slots=True)
 class FileChanged:
-    """What a revision did to a file: where it stood before and stands after, as far as the access sees it."""
+    """What a revision did to a file: where it stood before and stands after, as far as the access sees it.
+
+    What the file held from then on is read as of `as_of`, which is later where the history begins later.
+    """
 
     file_id: UUID
     revision: Revision
     before: str | None
     after: str | None
+    as_of: int
 
     @property
     def number(self) -> int:
@@ -98,7 +103,7 @@ class FileChanged:
 def find_change(now: Moment, file_id: UUID, number: int) -> FileChanged:
     """Raises `VersionNotFound`."""
     revisions = list(revisions_of(now).filter(number=number))
-    found = list(_changes(now, revisions, only=file_id))
+    found = list(_changes(now, revisions, only=[file_id]))
     if not found:
         raise VersionNotFound
     return found[0]
@@ -106,7 +111,7 @@ def find_change(now: Moment, file_id: UUID, number: int) -> FileChanged:
 
 def numbers_of(now: Moment, file_id: UUID) -> list[int]:
     """The revisions that changed a file, as readers see it; ascending."""
-    return sorted(number for number, _ in _touched(now, None, only=file_id))
+    return sorted(number for number, _ in _kept(now, _touched(now, None, only=[file_id])))
 
 
 def current_versions(now: Moment, files: Sequence[File]) -> dict[UUID, int]:
@@ -116,17 +121,18 @@ def current_versions(now: Moment, files: Sequence[File]) -> dict[UUID, int]:
         added=Max("added_in"), removed=Max("removed_in"), superseded=Max("superseded_in")
     )
     newest = {row["file_id"]: max(row["added"], row["removed"] or 0, row["superseded"] or 0) for row in rows}
-    return {file.pk: max(file.added_in, newest.get(file.pk, 0)) for file in files}
+    return {file.pk: max(file.added_in, file.pruned_in, newest.get(file.pk, 0)) for file in files}
 
 
 def _walk(now: Moment, wanted: VersionFilter, before: tuple[int, UUID] | None) -> Iterator[FileChanged]:
     revisions = _wanted(now, wanted).order_by("-number")
+    only = None if wanted.memory is None else [wanted.memory]
     last, at_once = before[0] + 1 if before else None, _FIRST_REVISIONS
     while True:
         some = list((revisions.filter(number__lt=last) if last else revisions)[:at_once])
         if not some:
             return
-        for change in _changes(now, some, only=wanted.memory):
+        for change in _changes(now, some, only=only):
             if before is not None and (change.number, change.file_id) >= before:
                 continue
             if wanted.operation in (None, change.operation):
@@ -150,15 +156,36 @@ def _wanted(now: Moment, wanted: VersionFilter) -> QuerySet[Revision]:
     return revisions
 
 
-def _changes(now: Moment, revisions: Sequence[Revision], *, only: UUID | None) -> Iterator[FileChanged]:
+def _changes(
+    now: Moment, revisions: Sequence[Revision], *, only: Collection[UUID] | None
+) -> Iterator[FileChanged]:
     """What these revisions did to files that the access sees, newest first."""
     by_number = {revision.number: revision for revision in revisions}
-    touched = _touched(now, list(by_number), only=only)
+    touched = _kept(now, _touched(now, list(by_number), only=only))
+    oldest = now.tree().history_from
     lives = _lives(now, {file_id for _, file_id in touched})
     for number, file_id in sorted(touched, reverse=True):
-        before, after = lives.path(file_id, number - 1), lives.path(file_id, number)
+        as_of = max(number, oldest)
+        after = lives.path(file_id, as_of)
+        before = lives.path(file_id, number - 1) if number > oldest else lives.origin(file_id, number, after)
         if before is not None or after is not None:
-            yield FileChanged(file_id, by_number[number], before, after)
+            yield FileChanged(file_id, by_number[number], before, after, as_of)
+
+
+type _Touched = set[tuple[int, UUID]]
+
+
+def _kept(now: Moment, touched: _Touched) -> _Touched:
+    """Without the versions that a file no longer had when the history that is left begins."""
+    oldest = now.tree().history_from
+    early = {file_id for number, file_id in touched if number <= oldest}
+    if not early:
+        return touched
+    numbers: dict[UUID, int] = defaultdict(int)
+    for number, file_id in _touched(now, None, only=early):
+        if number <= oldest:
+            numbers[file_id] = max(numbers[file_id], number)
+    return {(number, file_id) for number, file_id in touched if number > oldest or number == numbers[file_id]}
 
 
 # What came and went in one revision never stood.
@@ -170,7 +197,7 @@ def _blocks(now: Moment) -> BlockQuerySet:
     return Block.objects.of(now.access.tree).filter(now.visible, _STOOD)
 
 
-def _touched(now: Moment, numbers: Collection[int] | None, *, only: UUID | None) -> set[tuple[int, UUID]]:
+def _touched(now: Moment, numbers: Collection[int] | None, *, only: Collection[UUID] | None) -> _Touched:
     """Revisions with the files, by what their blocks refer to, that they changed; of all revisions without numbers."""
     tree = now.access.tree
     blocks, every = _blocks(now), Block.objects.of(tree)
@@ -178,8 +205,8 @@ def _touched(now: Moment, numbers: Collection[int] | None, *, only: UUID | None)
     redactions = Redaction.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk)
     superseded = blocks.filter(_within("superseded_in", numbers), kind="entry")
     if only is not None:
-        blocks, superseded = blocks.filter(file_id=only), superseded.filter(file_id=only)
-        files, redactions = files.filter(content=only), redactions.filter(file_id=only)
+        blocks, superseded = blocks.filter(file_id__in=only), superseded.filter(file_id__in=only)
+        files, redactions = files.filter(content__in=only), redactions.filter(file_id__in=only)
     elif numbers is not None:
         # What was superseded is found by what superseded it: that column is in no index.
         targets = every.filter(added_in__in=numbers).exclude(supersedes="").values("supersedes")
@@ -193,6 +220,9 @@ def _touched(now: Moment, numbers: Collection[int] | None, *, only: UUID | None)
         # Of a version that was redacted nothing else may be left.
         redactions.filter(_within("number", numbers)).values_list("number", "file_id"),
     ]
+    if numbers is None or min(numbers, default=0) <= now.tree().history_from:
+        # The newest change of which the rows were let go.
+        found.append(files.filter(_within("pruned_in", numbers)).values_list("pruned_in", "content"))
     return {(number, file_id) for rows in found for number, file_id in rows.order_by().distinct() if number}
 
 
@@ -215,6 +245,11 @@ class _Lives:
             return None
         held = [block for block in self.hiding.get(file_id, ()) if block.stood(number)]
         return None if held and not any(map(self.now.shows, held)) else stay.path
+
+    def origin(self, file_id: UUID, number: int, path: str | None) -> str | None:
+        """Where a file stood before the oldest version that is left of it, as well as that can be told."""
+        is_new = any(stay.created_in == number for stay in self.stays[file_id])
+        return None if is_new else path
 
 
 def _lives(now: Moment, ids: set[UUID]) -> _Lives:
@@ -239,9 +274,9 @@ def _versions(now: Moment, changes: Sequence[FileChanged], up_to: int | None) ->
         redaction = redactions.get((change.file_id, change.number))
         held = None
         if redaction is None and change.after is not None:
-            blocks = Block.objects.of(now.access.tree).standing(change.number).filter(now.visible)
+            blocks = Block.objects.of(now.access.tree).standing(change.as_of).filter(now.visible)
             of_file = blocks.filter(file_id=change.file_id).order_by("position")
-            held = held_by(of_file, change.number, up_to=up_to)
+            held = held_by(of_file, change.as_of, up_to=up_to)
         yield MemoryVersion(
             memory=change.file_id,
             revision=read_revision(change.revision),
