@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db.models import F, Max, Q, QuerySet
 from django.db.models.functions import Coalesce
 
+from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import rendered
 from memsvc.tree.errors import VersionNotFound
@@ -116,7 +117,7 @@ def current_versions(now: Moment, files: Sequence[File]) -> dict[UUID, int]:
         added=Max("added_in"), removed=Max("removed_in"), superseded=Max("superseded_in")
     )
     newest = {row["file_id"]: max(row["added"], row["removed"] or 0, row["superseded"] or 0) for row in rows}
-    return {file.pk: max(file.added_in, newest.get(file.pk, 0)) for file in files}
+    return {file.pk: max(file.added_in, file.pruned_in, newest.get(file.pk, 0)) for file in files}
 
 
 def _walk(now: Moment, wanted: VersionFilter, before: tuple[int, UUID] | None) -> Iterator[FileChanged]:
@@ -190,10 +191,44 @@ def _touched(now: Moment, numbers: Collection[int] | None, *, only: UUID | None)
         superseded.values_list("superseded_in", "file_id"),
         files.filter(_within("added_in", numbers)).values_list("added_in", "content"),
         files.filter(_within("removed_in", numbers)).values_list("removed_in", "content"),
+        files.filter(_within("pruned_in", numbers)).values_list("pruned_in", "content"),
         # Of a version that was redacted nothing else may be left.
         redactions.filter(_within("number", numbers)).values_list("number", "file_id"),
     ]
-    return {(number, file_id) for rows in found for number, file_id in rows.order_by().distinct() if number}
+    touched = {
+        (number, file_id) for rows in found for number, file_id in rows.order_by().distinct() if number
+    }
+    return _kept(now, touched)
+
+
+def _kept(now: Moment, touched: set[tuple[int, UUID]]) -> set[tuple[int, UUID]]:
+    """Without what came before the version that a file had in the oldest revision that can be read."""
+    oldest = now.tree().history_from
+    earlier = {file_id for number, file_id in touched if number <= oldest}
+    if not earlier:
+        return touched
+    first = _newest_by(now, earlier, oldest)
+    return {
+        (number, file_id) for number, file_id in touched if number > oldest or number == first.get(file_id)
+    }
+
+
+def _newest_by(now: Moment, ids: set[UUID], revision: int) -> dict[UUID, int]:
+    """Of these files those that stand in a revision, each with its last change by then."""
+    tree = now.access.tree
+    standing = File.objects.of(tree).standing(revision)
+    files = list(standing.filter(Q(pk__in=ids, former_of=None) | Q(former_of__in=ids)))
+    newest = {file.content_id: max(file.added_in, file.pruned_in) for file in files}
+    blocks = _blocks(now).standing(revision).filter(file_id__in=newest).order_by().values("file_id")
+    rows = blocks.annotate(
+        added=Max("added_in"), superseded=Max("superseded_in", filter=Q(superseded_in__lte=revision))
+    )
+    for row in rows:
+        file_id = row["file_id"]
+        newest[file_id] = max(newest[file_id], row["added"], row["superseded"] or 0)
+    for file_id, removed in statements.last_removals(tree, list(newest), revision).items():
+        newest[file_id] = max(newest[file_id], removed)
+    return newest
 
 
 def _within(column: str, numbers: Collection[int] | None) -> Q:
