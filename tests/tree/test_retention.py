@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import StringIO
@@ -12,9 +13,10 @@ from django.core.management import CommandError, call_command
 from memsvc.tree import reads, retention, services
 from memsvc.tree.access import Access
 from memsvc.tree.cloning import clone_tree
-from memsvc.tree.errors import EntryNotFound, RevisionNotFound, RevisionPruned
+from memsvc.tree.errors import EntryNotFound, RevisionNotFound, RevisionPruned, VersionNotFound
 from memsvc.tree.models import Block, File, Revision, Tree
 from memsvc.tree.reads import RevisionFilter
+from memsvc.tree.reads.versions import VersionFilter, list_versions, read_version
 from memsvc.tree.retention import Pruned, prune, prune_to
 from memsvc.tree.scope import changing
 from memsvc.tree.trees import archive_tree, create_tree
@@ -185,6 +187,40 @@ def test_an_entry_that_went_before_was_never_there(memory: Access) -> None:
 
     with pytest.raises(EntryNotFound):
         reads.entry_history(memory, gone)
+
+
+@pytest.mark.parametrize("step", ["horizon", None])
+def test_a_files_versions_begin_with_what_it_was_in_the_oldest_revision(
+    memory: Access, step: str | None
+) -> None:
+    services.write_file(memory, "/a.md", "one\n")
+    services.write_file(memory, "/a.md", "two\n")
+    services.write_file(memory, "/gone.md", "gone\n")
+    services.delete(memory, "/gone.md")
+    add(memory, "one")
+    services.retire_entry(memory, add(memory, "two").entry.entry_id)
+    services.write_file(memory, "/a.md", "three\n")
+    file_id = File.objects.of(memory.tree).standing(None).get(path="/a.md").pk
+
+    def stopping(reached: str) -> None:
+        if reached == step:
+            raise InterruptedError
+
+    def versions() -> list[tuple[int, str | None, str | None]]:
+        found = list_versions(memory, VersionFilter(), with_content=True, limit=100).items
+        return [
+            (each.revision.number, each.path, each.text) for each in found if each.path in ("/a.md", FACTS)
+        ]
+
+    before = versions()
+    with suppress(InterruptedError):
+        prune_to(memory.tree, 7, progress=stopping)
+
+    assert versions() == [each for each in before if each[0] in (8, 7) or each == (2, "/a.md", "two\n")]
+    assert read_version(memory, file_id, 2).text == "two\n"
+    with pytest.raises(VersionNotFound):
+        read_version(memory, file_id, 1)
+    assert "/gone.md" not in {each.path for each in list_versions(memory, VersionFilter(), limit=100).items}
 
 
 def test_a_folders_key_learns_nothing_of_what_was_outside(alice: Tenant) -> None:
