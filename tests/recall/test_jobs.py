@@ -150,7 +150,6 @@ def test_a_killed_worker_loses_nothing(memory: Access, database_url: str) -> Non
         until(lambda: not stale_trees(10))
 
 
-
 def test_two_workers_share_the_trees(memory: Access, stranger: Access, database_url: str) -> None:
     write(memory, 300)
     write(stranger, 300)
