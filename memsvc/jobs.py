@@ -72,6 +72,10 @@ def embed_tree(context: JobContext, tenant: str, tree: str) -> None:
 @app.task(name="revive", queueing_lock="revive", priority=10)
 async def revive(timestamp: int) -> None:
     """Put the jobs of dead workers back in the queue."""
+    await _revive_dead()
+
+
+async def _revive_dead() -> None:
     for job in await app.job_manager.get_stalled_jobs(seconds_since_heartbeat=_DEAD_AFTER):
         try:
             await app.job_manager.retry_job(job)
@@ -101,19 +105,20 @@ def work() -> bool:
 
     A job that is at work when the signal comes ends with what it has in hand, and the rest of it is found again.
     """
-    connection.settings_dict["OPTIONS"]["pool"]["max_size"] = _CONNECTIONS
-    return asyncio.run(_work_until_stopped())
+    return asyncio.run(_until_stopped(wait=True))
 
 
 def work_off() -> None:
-    """Do all that is due now."""
-    while defer_stale_trees():
-        asyncio.run(_work(wait=False))
+    """Do all that is due now, whoever has queued it. A signal ends it as it ends `work`."""
+    defer_stale_trees()
+    while not asyncio.run(_until_stopped(wait=False)) and defer_stale_trees():
+        pass
     vectors.forget_expired()
 
 
-async def _work_until_stopped() -> bool:
-    worker = asyncio.ensure_future(_work(wait=True))
+async def _until_stopped(*, wait: bool) -> bool:
+    connection.settings_dict["OPTIONS"]["pool"]["max_size"] = _CONNECTIONS
+    worker = asyncio.ensure_future(_work(wait=wait))
 
     def stop() -> None:
         # Cancelled twice, it would not wait for its jobs.
@@ -133,6 +138,7 @@ async def _work(*, wait: bool) -> None:
     connector = PsycopgConnector(kwargs=_connection(), min_size=1, max_size=_CONNECTIONS)
     with app.replace_connector(connector) as with_own_connections:
         async with with_own_connections.open_async():
+            await _revive_dead()
             await with_own_connections.run_worker_async(
                 wait=wait,
                 delete_jobs=DeleteJobCondition.ALWAYS,

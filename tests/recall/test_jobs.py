@@ -10,10 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from django.core.management import call_command
 from django.db import connection
 from procrastinate.contrib.django.models import ProcrastinateJob
-from pytest_django import Settings
 
 from memsvc import jobs
 from memsvc.recall.minilm import MiniLM
@@ -164,6 +162,8 @@ def test_two_workers_share_the_trees(memory: Access, stranger: Access, database_
 def test_once_does_what_is_due_and_ends(memory: Access, stranger: Access, database_url: str) -> None:
     write(memory, 250)
     write(stranger, 2)
+    # Of one tree there is a job already, which another worker has left.
+    jobs.defer_embedding(memory.tree)
     with worker(database_url, "--once") as running:
         output, _ = running.communicate(timeout=PATIENCE)
 
@@ -217,13 +217,15 @@ def test_a_tree_has_one_waiting_job_at_most(memory: Access, stranger: Access) ->
     }
 
 
-def test_without_a_model_there_is_nothing_to_do(memory: Access, settings: Settings) -> None:
-    settings.EMBEDDER = "none"
+def test_without_a_model_there_is_nothing_to_do(memory: Access, database_url: str) -> None:
     write(memory, 2)
 
-    call_command("worker", "--once")
+    with worker(database_url, "--once", MEMSVC_EMBEDDER="none") as running:
+        output, _ = running.communicate(timeout=PATIENCE)
 
-    assert not ProcrastinateJob.objects.exists()
+    assert running.returncode == 0, output
+    assert not Vector.objects.exists()
+    assert not ProcrastinateJob.objects.filter(task_name="embed_tree").exists()
 
 
 def test_a_write_defers_nothing(memory: Access) -> None:
