@@ -11,6 +11,7 @@ PYTHON := .venv/bin/python
 SYNCED := .venv/.synced
 DATA_DIR := $(or $(MEMSVC_DATA_DIR),.local)
 PID_FILE := $(DATA_DIR)/gunicorn.pid
+WORKER_PID_FILE := $(DATA_DIR)/worker.pid
 PORT ?= 8000
 
 help: ## list the chores
@@ -26,12 +27,20 @@ run: $(SYNCED) ## start everything on 127.0.0.1:8000 (PORT=… for another port)
 	@echo "==> Demo tenant"
 	@$(PYTHON) manage.py demo_tenant
 	@echo "==> Server: http://127.0.0.1:$(PORT) (admin: http://127.0.0.1:$(PORT)/admin/), ready when it says Listening"
-	@MEMSVC_BIND=127.0.0.1:$(PORT) MEMSVC_PID_FILE=$(PID_FILE) exec .venv/bin/gunicorn
+	@export MEMSVC_BIND=127.0.0.1:$(PORT) MEMSVC_PID_FILE=$(PID_FILE); \
+	.venv/bin/gunicorn & server=$$!; \
+	$(PYTHON) manage.py worker & worker=$$!; echo $$worker > $(WORKER_PID_FILE); \
+	trap 'kill -TERM $$server 2>/dev/null' INT TERM HUP; \
+	while status=0; wait $$server || status=$$?; kill -0 $$server 2>/dev/null; do :; done; \
+	kill -TERM $$worker 2>/dev/null && wait $$worker || true; rm -f $(WORKER_PID_FILE); exit $$status
 
-stop: ## stop the server and the embedded PostgreSQL
-	@if pid="$$(cat $(PID_FILE) 2>/dev/null)" && kill -TERM "$$pid" 2>/dev/null; then \
-	  while kill -0 "$$pid" 2>/dev/null; do sleep 0.1; done; echo "server: stopped"; \
-	else echo "server: was not running"; fi
+stop: ## stop the server, its worker and the embedded PostgreSQL
+	@for process in "server $(PID_FILE)" "worker $(WORKER_PID_FILE)"; do \
+	  read -r name file <<< "$$process"; \
+	  if pid="$$(cat "$$file" 2>/dev/null)" && kill -TERM "$$pid" 2>/dev/null; then \
+	    while kill -0 "$$pid" 2>/dev/null; do sleep 0.1; done; echo "$$name: stopped"; \
+	  else echo "$$name: was not running"; fi; \
+	done
 	@if [ -x $(PYTHON) ]; then echo "PostgreSQL: $$($(PYTHON) -m memsvc.embedded stop)"; fi
 
 test: $(SYNCED) ## run the whole test suite

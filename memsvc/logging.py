@@ -38,6 +38,8 @@ def configuration(*, level: str, format: str) -> dict[str, Any]:
             "django": {"handlers": [], "level": level, "propagate": True},
             # Its warnings hold the path of each 4xx, which the access log has without names of files.
             "django.request": {"level": "ERROR"},
+            # It tells each of the jobs that look for work every few seconds.
+            "procrastinate": {"level": "WARNING"},
         },
     }
 

@@ -49,6 +49,7 @@ INSTALLED_APPS = [
     "rest_framework",
     "drf_spectacular",
     "drf_spectacular_sidecar",
+    "procrastinate.contrib.django",
     "memsvc",
     "tenants",
     "memsvc.tree",
@@ -170,6 +171,9 @@ DATABASE_URL = read(env.str, "DATABASE_URL", "")
 DATABASES = {"default": database(DATABASE_URL or (embedded.cluster().url() if LOCAL else ""))}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 MIGRATION_MODULES = {app: f"migrations.{app}" for app in ("tenants", "tree", "recall", "curation")}
+
+# ── Jobs ─────────────────────────────────────────────────────────────────────────────────────────
+PROCRASTINATE_AUTODISCOVER_MODULE_NAME = "jobs"
 
 # ── Language and time ────────────────────────────────────────────────────────────────────────────
 LANGUAGE_CODE = "en"

@@ -27,7 +27,7 @@ def test_every_variable_that_the_image_and_compose_set_is_read_by_the_service(
     compose: dict[str, Any], dockerfile: str
 ) -> None:
     named = set(re.findall(r"MEMSVC_[A-Z_]+(?==)", dockerfile))
-    for service in ("web", "migrate"):
+    for service in ("web", "worker", "migrate"):
         named |= {name for name in compose["services"][service]["environment"] if name.startswith("MEMSVC_")}
 
     assert named
@@ -63,8 +63,17 @@ def test_the_image_has_the_python_of_the_project_and_the_uv_of_the_makefile(dock
 def test_the_service_starts_after_its_migrations_with_no_secret_in_the_file(compose: dict[str, Any]) -> None:
     services = compose["services"]
 
-    assert services["web"]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
+    for name in ("web", "worker"):
+        assert services[name]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
     assert services["migrate"]["depends_on"]["database"] == {"condition": "service_healthy"}
     assert "ports" not in services["database"]
     for name in ("PGPASSWORD", "MEMSVC_SECRET_KEY", "MEMSVC_KEY_PEPPER"):
         assert re.fullmatch(r"\$\{\w+:\?.+\}", services["web"]["environment"][name])
+
+
+def test_the_worker_is_a_service_of_its_own_with_the_same_model(compose: dict[str, Any]) -> None:
+    web, worker = compose["services"]["web"], compose["services"]["worker"]
+
+    assert worker["command"] == ["python", "manage.py", "worker"]
+    assert worker["environment"] == web["environment"]
+    assert worker["healthcheck"] == {"disable": True}

