@@ -26,6 +26,8 @@ from memsvc.api.fields import (
     ZoneField,
 )
 from memsvc.format import Confidence, MemoryCategory, MemoryKind
+from memsvc.recall.context import MAX_BUDGET, ContextFormat
+from memsvc.recall.notebooks import Keep
 from memsvc.recall.search import Mode
 from memsvc.transfer.formats import ImportFormat
 from memsvc.tree.models import DEFAULT_LANGUAGE, LANGUAGES
@@ -252,6 +254,27 @@ class SearchInput(AsOf):
     timezone = ZoneField(default=None)
     limit = LimitField(default=20, maximum=MAX_PAGE)
     cursor = TextField(default=None)
+
+
+class ContextQuery(RevisionQuery):
+    """What a block for a prompt is to be about, how large and how written; the last three are of notebooks only."""
+
+    query = TextField(max_bytes=MAX_PATTERN_BYTES, default="")
+    token_budget = NumberField(minimum=1, maximum=MAX_BUDGET, default=None)
+    format = EnumField(ContextFormat, default=ContextFormat.MARKDOWN)
+    agent = TextField(default=None)
+    keep = EnumField(Keep, default=None)
+    max_lines = NumberField(minimum=1, default=None)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs = super().validate(attrs)
+        if attrs["format"] is ContextFormat.PYDANTIC_DEEP:
+            unfit, reason = ["query"], "A notebook is not searched; ask with another format."
+        else:
+            unfit, reason = ["agent", "keep", "max_lines"], "This goes with the format pydantic-deep only."
+        if wrong := [name for name in unfit if attrs[name]]:
+            raise serializers.ValidationError({name: [reason] for name in wrong}, code="conflict")
+        return attrs
 
 
 class EntryFields(Input):

@@ -27,6 +27,7 @@ from memsvc.client.errors import InvalidRequest, UnexpectedAnswer
 from memsvc.client.records import (
     BatchResult,
     Blame,
+    Context,
     Deleted,
     Downloaded,
     Edited,
@@ -65,6 +66,7 @@ from memsvc.format.paths import canonical_folder, canonical_path
 from memsvc.format.text import checked_text
 
 type SearchMode = Literal["hybrid", "lexical", "semantic", "words", "phrase"]
+type ContextFormat = Literal["markdown", "xml", "messages"]
 type Status = Literal["active", "superseded", "all"]
 type ImportFormat = Literal["zip", "jsonl", "pydantic-deep", "mneme"]
 # A revision's number, or an instant: what was the newest revision then.
@@ -608,6 +610,62 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         query = {"kind": kind, **_as_of(revision)}
         return self._ask("GET", f"{self._at}/index", parsing.index_view, query=query)
 
+    # Prompts
+
+    @call
+    def context(
+        self,
+        query: str = "",
+        *,
+        token_budget: int | None = None,
+        format: ContextFormat = "markdown",
+        revision: AsOf | None = None,
+    ) -> Steps[Context]:
+        """A block for a system prompt: preferences and rules, then what answers `query`, or the newest entries."""
+        return self._context(_about(query, token_budget, format, revision))
+
+    @call
+    def context_if_changed(
+        self,
+        etag: str,
+        query: str = "",
+        *,
+        token_budget: int | None = None,
+        format: ContextFormat = "markdown",
+    ) -> Steps[Context | None]:
+        """The block, or None while it is still the one that `etag` came with."""
+        response = yield from self._connection.send(
+            "GET",
+            f"{self._at}/context",
+            query=_about(query, token_budget, format, None),
+            headers={"If-None-Match": f'"{etag}"'},
+        )
+        if response.status_code == httpx.codes.NOT_MODIFIED:
+            return None
+        return _parsed(response, lambda data: parsing.context(data, _etag(response)))
+
+    @call
+    def context_for(
+        self, query: str, *, token_budget: int | None = None, revision: AsOf | None = None
+    ) -> Steps[list[dict[str, str]]]:
+        """What there is to know for `query` as chat messages, to put before the others: one, or none."""
+        found = yield from self._context(_about(query, token_budget, "messages", revision))
+        return found.messages
+
+    @call
+    def notebook_context(
+        self,
+        agent: str = "main",
+        *,
+        token_budget: int | None = None,
+        keep: Literal["head", "tail"] = "tail",
+        max_lines: int | None = None,
+        revision: AsOf | None = None,
+    ) -> Steps[Context]:
+        """An agent's notebook as a section for its instructions; empty while it has none."""
+        asked = {"agent": agent, "token_budget": token_budget, "keep": keep, "max_lines": max_lines}
+        return self._context({"format": "pydantic-deep", **asked, **_as_of(revision)})
+
     # History
 
     @call
@@ -801,6 +859,10 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             query=query,
         )
 
+    def _context(self, query: Mapping[str, object]) -> Steps[Context]:
+        response = yield from self._connection.send("GET", f"{self._at}/context", query=query)
+        return _parsed(response, lambda data: parsing.context(data, _etag(response)))
+
     def _patch(
         self, path: str, body: Mapping[str, object], *, if_match: str | None, message: str
     ) -> Steps[Edited]:
@@ -893,6 +955,13 @@ def _as_of(revision: AsOf | None) -> dict[str, object]:
     if isinstance(revision, datetime):
         return {"at": _time(revision)}
     return {} if revision is None else {"revision": revision}
+
+
+def _about(
+    query: str, token_budget: int | None, format: ContextFormat, revision: AsOf | None
+) -> dict[str, object]:
+    """What a context is asked for."""
+    return {"query": query, "token_budget": token_budget, "format": format, **_as_of(revision)}
 
 
 def _given(fields: Mapping[str, object]) -> dict[str, object]:
