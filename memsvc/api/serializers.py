@@ -16,6 +16,7 @@ from memsvc.api.fields import (
     EnumField,
     FlagField,
     FolderField,
+    FractionField,
     InstantField,
     LimitField,
     NewPathField,
@@ -23,6 +24,7 @@ from memsvc.api.fields import (
     PathField,
     TagsField,
     TextField,
+    WeightsField,
     ZoneField,
 )
 from memsvc.format import Confidence, MemoryCategory, MemoryKind
@@ -43,6 +45,11 @@ MAX_PAGE = 1000
 class Encoding(StrEnum):
     UTF8 = "utf-8"
     BASE64 = "base64"
+
+
+class ScoringName(StrEnum):
+    MEMSVC = "memsvc"
+    MNEME = "mneme"
 
 
 class Status(StrEnum):
@@ -252,8 +259,27 @@ class SearchInput(AsOf):
     include_superseded = FlagField(default=False)
     recency = FlagField(default=False)
     timezone = ZoneField(default=None)
+    scoring = EnumField(ScoringName, default=ScoringName.MEMSVC)
+    half_life_days = FractionField(minimum=0, maximum=1e6, above=True, default=None)
+    use_confidence = FlagField(default=None)
+    authority_weights = WeightsField(MemoryKind, maximum=1000, default=None)
     limit = LimitField(default=20, maximum=MAX_PAGE)
     cursor = TextField(default=None)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs = super().validate(attrs)
+        if attrs["scoring"] is ScoringName.MNEME:
+            # Its ranking goes by vectors alone, knows no time of day, and ends with its first page.
+            unfit = {"mode": attrs["mode"] is not Mode.HYBRID, "recency": attrs["recency"]}
+            unfit |= {name: attrs[name] is not None for name in ("timezone", "cursor")}
+            reason = "This does not go with the scoring 'mneme'."
+        else:
+            names = ("half_life_days", "use_confidence", "authority_weights")
+            unfit = {name: attrs[name] is not None for name in names}
+            reason = "This goes with the scoring 'mneme' only."
+        if wrong := [name for name, is_unfit in unfit.items() if is_unfit]:
+            raise serializers.ValidationError({name: [reason] for name in wrong}, code="conflict")
+        return attrs
 
 
 class ContextQuery(RevisionQuery):

@@ -67,6 +67,7 @@ from memsvc.format.text import checked_text
 
 type SearchMode = Literal["hybrid", "lexical", "semantic", "words", "phrase"]
 type ContextFormat = Literal["markdown", "xml", "messages"]
+type Scoring = Literal["memsvc", "mneme"]
 type Status = Literal["active", "superseded", "all"]
 type ImportFormat = Literal["zip", "jsonl", "pydantic-deep", "mneme"]
 # A revision's number, or an instant: what was the newest revision then.
@@ -559,6 +560,10 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         include_superseded: bool = False,
         recency: bool = False,
         timezone: str | None = None,
+        scoring: Scoring = "memsvc",
+        half_life_days: float | None = None,
+        use_confidence: bool | None = None,
+        authority_weights: Mapping[MemoryKind, float] | None = None,
         cursor: str | None = None,
         limit: int | None = None,
         revision: AsOf | None = None,
@@ -567,7 +572,8 @@ class Calls[Conn: (Connection, AsyncConnection)]:
 
         Also by one of them ("lexical", "semantic"); or those that hold all the words, or the text as it stands,
         newest first ("words", "phrase"). An empty query browses. `recency` lets newer entries of equal worth come
-        first; `timezone` is where the days of a question about "yesterday" begin.
+        first; `timezone` is where the days of a question about "yesterday" begin. With the `scoring` "mneme" the hits
+        are ranked as Mneme ranks them, by the three arguments behind it.
         """
         fields = {
             "query": query,
@@ -585,6 +591,10 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             "include_superseded": include_superseded,
             "recency": recency,
             "timezone": timezone,
+            "scoring": scoring,
+            "half_life_days": half_life_days,
+            "use_confidence": use_confidence,
+            "authority_weights": None if authority_weights is None else dict(authority_weights),
             "cursor": cursor,
             "limit": limit,
         }

@@ -402,7 +402,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answers={200: items(ref("Hit"), next=NEXT, truncated=FLAG)},
         example={"query": "Where is ACME's seat?", "kind": "semantic"},
         answered={"items": [_HIT], "next": None, "truncated": False},
-        refusals=(404, 410),
+        refusals=(404, 409, 410),
     ),
     ("ContextView", "GET"): Operation(
         summary="Read a block for a system prompt",
@@ -416,7 +416,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
             "left_out": 0,
             "revision": 7,
         },
-        refusals=(404,),
+        refusals=(404, 410),
         conditions=("If-None-Match",),
     ),
     ("EpisodesView", "GET"): Operation(
