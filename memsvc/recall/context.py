@@ -19,7 +19,7 @@ from memsvc.recall.notebooks import (
     notebook_tokens,
 )
 from memsvc.recall.packing import Packer
-from memsvc.recall.search import Query, query_vector, search
+from memsvc.recall.search import Mode, Query, query_vector, search
 from memsvc.recall.shapes import Part, Piece, Shape
 from memsvc.recall.tokens import token_counter
 from memsvc.tree import statements
@@ -90,15 +90,14 @@ def context(
     `format` is any but that of notebooks, see `notebook_context`. Raises `RevisionNotFound` and `InvalidText`.
     """
     text = memory_format.checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES).strip()
-    if text:
-        # Now, because a model may think for seconds and below a transaction is open; the answer is kept for then.
-        query_vector(text)
+    # Now, because a model may think for seconds and below a transaction is open. Its answer is kept for then.
+    mode = Mode.HYBRID if text and query_vector(text) else Mode.LEXICAL
     limit = max(_FEWEST, min(budget // _TOKENS_AN_ENTRY, _MOST))
     with moment(access, revision):
         seen = statements.tree_now(access.tree).revision if revision is None else revision
         rules = _rules(access, limit, revision)
-        others = _answers(access, text, limit, revision) if text else _newest(access, limit, revision)
-        if text and not rules and not others:
+        others = _answers(access, Query(text=text, mode=mode), limit, revision) if text else []
+        if not others and not (text and rules):
             others = _newest(access, limit, revision)
     packer = Packer(_SHAPES[format](budget), budget, token_counter())
     packer.add(rules, share=RULES_SHARE if text else 1.0)
@@ -152,8 +151,8 @@ def _rules(access: Access, limit: int, revision: int | None) -> list[Piece]:
     return [Piece(Part.RULES, each.entry) for each in newest]
 
 
-def _answers(access: Access, query: str, limit: int, revision: int | None) -> list[Piece]:
-    hits = search(access, Query(text=query), limit=limit, revision=revision).items
+def _answers(access: Access, query: Query, limit: int, revision: int | None) -> list[Piece]:
+    hits = search(access, query, limit=limit, revision=revision).items
     return [Piece(Part.RELEVANT, hit.found.entry, hit.score) for hit in hits]
 
 

@@ -4,11 +4,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection
 
 from memsvc import format
 from memsvc.format import CATEGORY_KIND, Confidence, InvalidText, MemoryCategory
-from memsvc.recall.embedding import embedder
+from memsvc.recall.embedding import NONE
 from memsvc.recall.highlights import highlights
 from memsvc.recall.hits import Hit, HitsPage
 from memsvc.recall.mneme import CANDIDATES_FOR_EACH, Candidate, Scored, Scoring, retrieve
@@ -58,11 +59,9 @@ def search_as_mneme(
     text = format.checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES)
     if not text.strip():
         raise InvalidText("query must not be empty for Mneme's scoring; say what to look for")
-    if embedder() is None:
-        raise NoEmbedder
     vector = query_vector(text)
     if vector is None:
-        raise Unavailable
+        raise NoEmbedder if settings.EMBEDDER == NONE else Unavailable
     limit = max(1, min(limit, MAX_FOUND))
     with moment(access, revision) as now:
         nearest = _nearest(now, matching(now, wanted), vector, CANDIDATES_FOR_EACH * limit)

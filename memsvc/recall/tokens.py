@@ -16,7 +16,7 @@ _CACHED_AS: Final = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
 _CONTENT: Final = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
 
 _PIECE: Final = re.compile(
-    r"[A-Za-z]{1,6}|[0-9]{1,3}|[!-/:-@[-`{-~]|[ \t]{2,}|[\r\n]+|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
+    r"[A-Z]?[a-z]{1,6}|[A-Z]{1,2}|[0-9]{1,3}|[!-/:-@[-`{-~]|[ \t]{2,}|[\r\n]+|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]"
 )
 
 
@@ -50,10 +50,10 @@ def _vocabulary_is_here() -> bool:
 
 
 def estimated(text: str) -> int:
-    """Rather too many than too few.
+    """Rather too many than too few for prose and code; too few for what is no language, as random letters.
 
-    One for six letters of a word, three digits, each sign, each run of blanks or line ends; outside ASCII one for two
-    bytes of UTF-8.
+    One for six small letters of a word, two capitals, three digits, each sign, each run of blanks or line ends;
+    outside ASCII one for two bytes of UTF-8.
     """
     foreign = len(text.encode()) - len(text.encode("ascii", "ignore"))
     return len(_PIECE.findall(text)) + (foreign + 1) // 2

@@ -220,7 +220,8 @@ bodies = st.one_of(
 def test_a_block_is_never_over_its_budget(texts: list[str], budget: int, make: type, rules: int) -> None:
     shape = make(budget)
     pieces = [piece(body, n, Part.RULES if n < rules else Part.RELEVANT) for n, body in enumerate(texts)]
-    packer = Packer(shape, budget, estimated)
+    count = token_counter()
+    packer = Packer(shape, budget, count)
 
     packer.add(pieces[:rules], share=RULES_SHARE)
     packer.add(pieces[rules:])
@@ -229,7 +230,7 @@ def test_a_block_is_never_over_its_budget(texts: list[str], budget: int, make: t
     content, tokens = packer.block()
 
     assert tokens <= budget
-    assert tokens == (estimated(content) + shape.overhead if content else 0)
+    assert tokens == (count(content) + shape.overhead if content else 0)
     assert content or budget < 100
     assert all(entry_id in content for entry_id in packer.entries)
 
