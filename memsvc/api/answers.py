@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict
 
 from memsvc.format import IndexRow, MemoryEntry
+from memsvc.recall.context import Context, ContextFormat
 from memsvc.recall.hits import Hit, HitsPage
 from memsvc.tree.models import Tree
 from memsvc.tree.results import (
@@ -200,6 +201,24 @@ def hit(hit: Hit) -> Json:
         "line": hit.line,
         "duplicates": list(hit.duplicates),
     }
+
+
+def context(found: Context) -> Json:
+    return {
+        "format": found.format,
+        **_block(found),
+        "tokens": found.tokens,
+        "budget": found.budget,
+        "entries": found.entries,
+        "left_out": found.left_out,
+        "revision": found.revision,
+    }
+
+
+def _block(found: Context) -> Json:
+    if found.format is not ContextFormat.MESSAGES:
+        return {"content": found.content}
+    return {"messages": [{"role": "system", "content": found.content}] if found.content else []}
 
 
 def entry_written(result: EntryWritten) -> Json:

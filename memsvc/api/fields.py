@@ -89,6 +89,41 @@ class NumberField(serializers.Field[int, Any, int, Any]):
         return number
 
 
+class FractionField(serializers.Field[float, Any, float, Any]):
+    """A number, whole or not, from `minimum` to `maximum`; with `above` it must be more than the minimum."""
+
+    def __init__(self, *, minimum: float, maximum: float, above: bool = False, **options: Any) -> None:
+        super().__init__(**options)
+        self.minimum, self.maximum, self.above = minimum, maximum, above
+
+    def to_internal_value(self, data: Any) -> float:
+        if isinstance(data, bool) or not isinstance(data, int | float):
+            raise serializers.ValidationError("This must be a number.", code="invalid")
+        # Not a number is in no range.
+        if not self.minimum <= data <= self.maximum or (self.above and data == self.minimum):
+            least = f"above {self.minimum:g}" if self.above else f"from {self.minimum:g}"
+            raise serializers.ValidationError(
+                f"This must be {least}, up to {self.maximum:g}.", code="out_of_range"
+            )
+        return float(data)
+
+
+class WeightsField[Choice: StrEnum](serializers.Field[dict[Choice, float], Any, dict[str, float], Any]):
+    """An object of numbers from 0 to `maximum`, by values of `choices`."""
+
+    def __init__(self, choices: type[Choice], *, maximum: float, **options: Any) -> None:
+        super().__init__(**options)
+        self.key, self.weight = EnumField(choices), FractionField(minimum=0, maximum=maximum)
+
+    def to_internal_value(self, data: Any) -> dict[Choice, float]:
+        if not isinstance(data, dict):
+            raise serializers.ValidationError("This must be an object.", code="invalid")
+        return {
+            self.key.to_internal_value(name): self.weight.to_internal_value(weight)
+            for name, weight in data.items()
+        }
+
+
 class LimitField(serializers.Field[int, Any, int, Any]):
     """How many items an answer may have: at least 1; more than `maximum` is taken for `maximum`."""
 

@@ -6,8 +6,11 @@ from rest_framework.response import Response
 
 from memsvc.api import answers
 from memsvc.api.moments import revision_of
-from memsvc.api.serializers import SearchInput
+from memsvc.api.serializers import ScoringName, SearchInput
 from memsvc.api.views import TreeView
+from memsvc.recall.hits import HitsPage
+from memsvc.recall.mneme import Scoring
+from memsvc.recall.mneme_search import search_as_mneme
 from memsvc.recall.search import Query, search
 from memsvc.tree.reads import EntryFilter
 from tenants.scopes import Scope
@@ -20,6 +23,11 @@ class SearchView(TreeView):
 
     def post(self, request: Request, tree: str) -> Response:
         data = self.body(SearchInput)
+        by_mneme = data["scoring"] is ScoringName.MNEME
+        page = (self._by_mneme if by_mneme else self._ranked)(data)
+        return Response(answers.hits(page))
+
+    def _ranked(self, data: dict[str, Any]) -> HitsPage:
         query = Query(
             text=data["query"],
             mode=data["mode"],
@@ -27,14 +35,28 @@ class SearchView(TreeView):
             recency=data["recency"],
             zone=data["timezone"] or UTC,
         )
-        page = search(
+        return search(
             self.access,
             query,
             cursor=data["cursor"],
             limit=data["limit"],
             revision=revision_of(self.access, data),
         )
-        return Response(answers.hits(page))
+
+    def _by_mneme(self, data: dict[str, Any]) -> HitsPage:
+        given = {
+            "half_life_days": data["half_life_days"],
+            "use_confidence": data["use_confidence"],
+            "weights": data["authority_weights"],
+        }
+        return search_as_mneme(
+            self.access,
+            data["query"],
+            wanted=filter_of(data),
+            scoring=Scoring(**{name: value for name, value in given.items() if value is not None}),
+            limit=data["limit"],
+            revision=revision_of(self.access, data),
+        )
 
 
 def filter_of(data: dict[str, Any]) -> EntryFilter:

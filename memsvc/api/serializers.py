@@ -16,6 +16,7 @@ from memsvc.api.fields import (
     EnumField,
     FlagField,
     FolderField,
+    FractionField,
     InstantField,
     LimitField,
     NewPathField,
@@ -23,9 +24,12 @@ from memsvc.api.fields import (
     PathField,
     TagsField,
     TextField,
+    WeightsField,
     ZoneField,
 )
 from memsvc.format import Confidence, MemoryCategory, MemoryKind
+from memsvc.recall.context import MAX_BUDGET, ContextFormat
+from memsvc.recall.notebooks import Keep
 from memsvc.recall.search import Mode
 from memsvc.transfer.formats import ImportFormat
 from memsvc.tree.models import DEFAULT_LANGUAGE, LANGUAGES
@@ -41,6 +45,11 @@ MAX_PAGE = 1000
 class Encoding(StrEnum):
     UTF8 = "utf-8"
     BASE64 = "base64"
+
+
+class ScoringName(StrEnum):
+    MEMSVC = "memsvc"
+    MNEME = "mneme"
 
 
 class Status(StrEnum):
@@ -250,8 +259,48 @@ class SearchInput(AsOf):
     include_superseded = FlagField(default=False)
     recency = FlagField(default=False)
     timezone = ZoneField(default=None)
+    scoring = EnumField(ScoringName, default=ScoringName.MEMSVC)
+    half_life_days = FractionField(minimum=0, maximum=1e6, above=True, default=None)
+    use_confidence = FlagField(default=None)
+    authority_weights = WeightsField(MemoryKind, maximum=1000, default=None)
     limit = LimitField(default=20, maximum=MAX_PAGE)
     cursor = TextField(default=None)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs = super().validate(attrs)
+        if attrs["scoring"] is ScoringName.MNEME:
+            # Its ranking goes by vectors alone, knows no time of day, and ends with its first page.
+            unfit = {"mode": attrs["mode"] is not Mode.HYBRID, "recency": attrs["recency"]}
+            unfit |= {name: attrs[name] is not None for name in ("timezone", "cursor")}
+            reason = "This does not go with the scoring 'mneme'."
+        else:
+            names = ("half_life_days", "use_confidence", "authority_weights")
+            unfit = {name: attrs[name] is not None for name in names}
+            reason = "This goes with the scoring 'mneme' only."
+        if wrong := [name for name, is_unfit in unfit.items() if is_unfit]:
+            raise serializers.ValidationError({name: [reason] for name in wrong}, code="conflict")
+        return attrs
+
+
+class ContextQuery(RevisionQuery):
+    """What a block for a prompt is to be about, how large and how written; the last three are of notebooks only."""
+
+    query = TextField(max_bytes=MAX_PATTERN_BYTES, default="")
+    token_budget = NumberField(minimum=1, maximum=MAX_BUDGET, default=None)
+    format = EnumField(ContextFormat, default=ContextFormat.MARKDOWN)
+    agent = TextField(default=None)
+    keep = EnumField(Keep, default=None)
+    max_lines = NumberField(minimum=1, default=None)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        attrs = super().validate(attrs)
+        if attrs["format"] is ContextFormat.PYDANTIC_DEEP:
+            unfit, reason = ["query"], "A notebook is not searched; ask with another format."
+        else:
+            unfit, reason = ["agent", "keep", "max_lines"], "This goes with the format pydantic-deep only."
+        if wrong := [name for name in unfit if attrs[name]]:
+            raise serializers.ValidationError({name: [reason] for name in wrong}, code="conflict")
+        return attrs
 
 
 class EntryFields(Input):

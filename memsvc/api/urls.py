@@ -4,6 +4,7 @@ from django.urls import path, register_converter
 from django.urls.converters import IntConverter
 
 from memsvc.api.batch import BatchView
+from memsvc.api.context import ContextView
 from memsvc.api.entries import EntriesView, EntryView, EpisodesView, IndexView, SupersedeView
 from memsvc.api.files import DownloadView, FilesView, FileView, GlobView, GrepView, MoveView, UploadView
 from memsvc.api.history import (
@@ -76,6 +77,7 @@ urlpatterns = [
     path("v1/trees/<str:tree>/revisions/<number:number>:restore", RestoreView.as_view()),
     path("v1/trees/<str:tree>/blame", BlameView.as_view()),
     path("v1/trees/<str:tree>/search", SearchView.as_view()),
+    path("v1/trees/<str:tree>/context", ContextView.as_view()),
     path("v1/trees/<str:tree>/episodes", EpisodesView.as_view()),
     path("v1/trees/<str:tree>/index", IndexView.as_view()),
     path("v1/trees/<str:tree>/batch", BatchView.as_view()),

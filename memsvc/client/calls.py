@@ -27,6 +27,7 @@ from memsvc.client.errors import InvalidRequest, UnexpectedAnswer
 from memsvc.client.records import (
     BatchResult,
     Blame,
+    Context,
     Deleted,
     Downloaded,
     Edited,
@@ -65,6 +66,8 @@ from memsvc.format.paths import canonical_folder, canonical_path
 from memsvc.format.text import checked_text
 
 type SearchMode = Literal["hybrid", "lexical", "semantic", "words", "phrase"]
+type ContextFormat = Literal["markdown", "xml", "messages"]
+type Scoring = Literal["memsvc", "mneme"]
 type Status = Literal["active", "superseded", "all"]
 type ImportFormat = Literal["zip", "jsonl", "pydantic-deep", "mneme"]
 # A revision's number, or an instant: what was the newest revision then.
@@ -557,6 +560,10 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         include_superseded: bool = False,
         recency: bool = False,
         timezone: str | None = None,
+        scoring: Scoring = "memsvc",
+        half_life_days: float | None = None,
+        use_confidence: bool | None = None,
+        authority_weights: Mapping[MemoryKind, float] | None = None,
         cursor: str | None = None,
         limit: int | None = None,
         revision: AsOf | None = None,
@@ -565,7 +572,8 @@ class Calls[Conn: (Connection, AsyncConnection)]:
 
         Also by one of them ("lexical", "semantic"); or those that hold all the words, or the text as it stands,
         newest first ("words", "phrase"). An empty query browses. `recency` lets newer entries of equal worth come
-        first; `timezone` is where the days of a question about "yesterday" begin.
+        first; `timezone` is where the days of a question about "yesterday" begin. With the `scoring` "mneme" the hits
+        are ranked as Mneme ranks them, by the three arguments behind it.
         """
         fields = {
             "query": query,
@@ -583,6 +591,10 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             "include_superseded": include_superseded,
             "recency": recency,
             "timezone": timezone,
+            "scoring": scoring,
+            "half_life_days": half_life_days,
+            "use_confidence": use_confidence,
+            "authority_weights": None if authority_weights is None else dict(authority_weights),
             "cursor": cursor,
             "limit": limit,
         }
@@ -607,6 +619,62 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         """The router index of a kind, or the root one."""
         query = {"kind": kind, **_as_of(revision)}
         return self._ask("GET", f"{self._at}/index", parsing.index_view, query=query)
+
+    # Prompts
+
+    @call
+    def context(
+        self,
+        query: str = "",
+        *,
+        token_budget: int | None = None,
+        format: ContextFormat = "markdown",
+        revision: AsOf | None = None,
+    ) -> Steps[Context]:
+        """A block for a system prompt: preferences and rules, then what answers `query`, or the newest entries."""
+        return self._context(_about(query, token_budget, format, revision))
+
+    @call
+    def context_if_changed(
+        self,
+        etag: str,
+        query: str = "",
+        *,
+        token_budget: int | None = None,
+        format: ContextFormat = "markdown",
+    ) -> Steps[Context | None]:
+        """The block, or None while it is still the one that `etag` came with."""
+        response = yield from self._connection.send(
+            "GET",
+            f"{self._at}/context",
+            query=_about(query, token_budget, format, None),
+            headers={"If-None-Match": f'"{etag}"'},
+        )
+        if response.status_code == httpx.codes.NOT_MODIFIED:
+            return None
+        return _parsed(response, lambda data: parsing.context(data, _etag(response)))
+
+    @call
+    def context_for(
+        self, query: str, *, token_budget: int | None = None, revision: AsOf | None = None
+    ) -> Steps[list[dict[str, str]]]:
+        """What there is to know for `query` as chat messages, to put before the others: one, or none."""
+        found = yield from self._context(_about(query, token_budget, "messages", revision))
+        return found.messages
+
+    @call
+    def notebook_context(
+        self,
+        agent: str = "main",
+        *,
+        token_budget: int | None = None,
+        keep: Literal["head", "tail"] = "tail",
+        max_lines: int | None = None,
+        revision: AsOf | None = None,
+    ) -> Steps[Context]:
+        """An agent's notebook as a section for its instructions; empty while it has none."""
+        asked = {"agent": agent, "token_budget": token_budget, "keep": keep, "max_lines": max_lines}
+        return self._context({"format": "pydantic-deep", **asked, **_as_of(revision)})
 
     # History
 
@@ -801,6 +869,10 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             query=query,
         )
 
+    def _context(self, query: Mapping[str, object]) -> Steps[Context]:
+        response = yield from self._connection.send("GET", f"{self._at}/context", query=query)
+        return _parsed(response, lambda data: parsing.context(data, _etag(response)))
+
     def _patch(
         self, path: str, body: Mapping[str, object], *, if_match: str | None, message: str
     ) -> Steps[Edited]:
@@ -893,6 +965,13 @@ def _as_of(revision: AsOf | None) -> dict[str, object]:
     if isinstance(revision, datetime):
         return {"at": _time(revision)}
     return {} if revision is None else {"revision": revision}
+
+
+def _about(
+    query: str, token_budget: int | None, format: ContextFormat, revision: AsOf | None
+) -> dict[str, object]:
+    """What a context is asked for."""
+    return {"query": query, "token_budget": token_budget, "format": format, **_as_of(revision)}
 
 
 def _given(fields: Mapping[str, object]) -> dict[str, object]:

@@ -342,6 +342,23 @@ def index_view(data: Json) -> records.IndexView:
     )
 
 
+def context(data: Json, etag: str | None) -> records.Context:
+    if "messages" in data:
+        content = "\n\n".join(text(message, "content") for message in objects(data, "messages"))
+    else:
+        content = text(data, "content")
+    return records.Context(
+        format=text(data, "format"),
+        content=content,
+        tokens=number(data, "tokens"),
+        budget=number(data, "budget"),
+        entries=texts(data, "entries"),
+        left_out=number(data, "left_out"),
+        revision=number(data, "revision"),
+        etag=etag,
+    )
+
+
 def batch_result(data: Json) -> records.BatchResult:
     return records.BatchResult(number(data, "revision"), tuple(objects(data, "results")))
 

@@ -272,6 +272,29 @@ class EntryRetired:
 
 
 @dataclass(frozen=True, slots=True)
+class Context:
+    """A block for a system prompt; `entries` are the ids of what is in it, `left_out` counts what had no room.
+
+    `content` is the text in every format, for that of messages the text of the one message. `etag` is for
+    `context_if_changed`.
+    """
+
+    format: str
+    content: str
+    tokens: int
+    budget: int
+    entries: tuple[str, ...]
+    left_out: int
+    revision: int
+    etag: str | None
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The block as chat messages: one of the system, or none when there is nothing to say."""
+        return [{"role": "system", "content": self.content}] if self.content else []
+
+
+@dataclass(frozen=True, slots=True)
 class IndexView:
     """A router index as rows; `exists` is False (and the rest empty) when the tree has none."""
 

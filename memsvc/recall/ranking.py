@@ -192,7 +192,7 @@ def _statement(
         parts.append(_NOT_SIMILAR)
     else:
         parts.append(_SIMILAR)
-        parameters += [_halfvec(vector.values), *owner, vector.model]
+        parameters += [as_halfvec(vector.values), *owner, vector.model]
     standing, numbers = _standing(now)
     parts.append(_FUSED.format(entries=standing, unfound="NULL::text[]" if asked is None else _UNFOUND))
     parameters += [SIMILARITY_WEIGHT, tree.tenant_id, *([tree.tenant_id, *numbers] * 2), tree.tenant_id]
@@ -213,5 +213,5 @@ def _standing(now: Moment) -> tuple[str, list[int]]:
     return standing, [now.revision, now.revision]
 
 
-def _halfvec(values: Sequence[float]) -> str:
+def as_halfvec(values: Sequence[float]) -> str:
     return "[" + ",".join(f"{value:.6g}" for value in values) + "]"

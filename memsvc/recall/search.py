@@ -240,7 +240,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 def _hits(now: Moment, kept: Sequence[tuple[_Candidate, Block]], text: str) -> list[Hit]:
     blocks = [block for _, block in kept]
-    lines = _lines(now, blocks)
+    lines = first_lines(now, blocks)
     return [
         Hit(
             found,
@@ -254,7 +254,7 @@ def _hits(now: Moment, kept: Sequence[tuple[_Candidate, Block]], text: str) -> l
     ]
 
 
-def _lines(now: Moment, blocks: Sequence[Block]) -> dict[Any, int]:
+def first_lines(now: Moment, blocks: Sequence[Block]) -> dict[Any, int]:
     """The lines, counted from 1, at which blocks begin in their files."""
     if not blocks:
         return {}

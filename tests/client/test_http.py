@@ -503,3 +503,25 @@ def test_a_write_whose_answer_was_lost_is_done_once(
 
         assert transport.lost
         assert [tree.revision for tree in sure.list_trees()] == [before + 1]
+
+
+def test_a_context_is_made_for_a_prompt(client: MemsvcClient, stranger: MemsvcClient) -> None:
+    rule = client.add_entry(MemoryCategory.RULES, "Answer in verse.").entry.entry_id
+    fact = add(client, "The lighthouse is red.")
+    client.write_file("/agents/main/MEMORY.md", "a\nb\nc\n")
+
+    found = client.context("lighthouse", token_budget=400)
+    early = client.context(revision=1)
+    messages = client.context_for("lighthouse")
+    notebook = client.notebook_context(max_lines=1, keep="head")
+
+    assert (found.entries, found.format, found.budget) == ((rule, fact), "markdown", 400)
+    assert (early.entries, early.revision) == ((rule,), 1)
+    assert messages[0]["content"].startswith("Relevant memories (cite by id when grounding answers):")
+    assert [message["role"] for message in messages] == ["system"]
+    assert notebook.content == "## Agent Memory (main)\n\na\n\n... [2 more lines in memory] ..."
+    assert found.etag is not None
+    assert client.context_if_changed(found.etag, "lighthouse", token_budget=400) is None
+    assert client.context_if_changed("other", "lighthouse", token_budget=400) == found
+    assert stranger.context_for("lighthouse") == []
+    assert stranger.notebook_context().content == ""

@@ -73,6 +73,10 @@ READS = [
     Case("getEntries", "list_entries", lambda known: {"tags": ["wet"], "until": datetime(2100, 1, 1)}),  # noqa: DTZ001
     Case("getEntry", "get_entry", lambda known: {"entry_id": known.entry}),
     Case("postSearch", "search", lambda known: {"query": "water"}),
+    Case("getContext", "context", lambda known: {"query": "water", "token_budget": 300}),
+    Case("getContext", "context_if_changed", lambda known: {"etag": "another", "format": "xml"}),
+    Case("getContext", "context_for", lambda known: {"query": "water"}),
+    Case("getContext", "notebook_context", lambda known: {"agent": "main", "keep": "head"}),
     Case("getEpisodes", "recent_episodes", lambda known: {"limit": 5}),
     Case("getIndex", "read_index", lambda known: {"kind": MemoryKind.SEMANTIC}),
     Case("getRevisions", "list_revisions", lambda known: {"path": "/a.md"}),

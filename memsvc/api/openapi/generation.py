@@ -22,6 +22,7 @@ from memsvc.api.openapi.schemas import (
     BYTES,
     COMPONENTS,
     FLAG,
+    FRACTION,
     NUMBER,
     TEXT,
     UUID,
@@ -267,6 +268,23 @@ class Limit(Field):
 
     def described(self) -> Schema:
         return {**NUMBER, "minimum": 1, "description": f"At most {self.target.maximum} are answered."}
+
+
+class Fraction(Field):
+    target_class = fields.FractionField
+
+    def described(self) -> Schema:
+        least = "exclusiveMinimum" if self.target.above else "minimum"
+        return {**FRACTION, least: self.target.minimum, "maximum": self.target.maximum}
+
+
+class Weights(Field):
+    target_class = fields.WeightsField
+
+    def described(self) -> Schema:
+        weight = {**FRACTION, "minimum": 0, "maximum": self.target.weight.maximum}
+        names = {choice.value: weight for choice in self.target.key.choices}
+        return {"type": "object", "properties": names, "additionalProperties": False}
 
 
 class Enum(Field):

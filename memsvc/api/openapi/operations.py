@@ -402,7 +402,22 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answers={200: items(ref("Hit"), next=NEXT, truncated=FLAG)},
         example={"query": "Where is ACME's seat?", "kind": "semantic"},
         answered={"items": [_HIT], "next": None, "truncated": False},
+        refusals=(404, 409, 410),
+    ),
+    ("ContextView", "GET"): Operation(
+        summary="Read a block for a system prompt",
+        answers={200: ref("Context")},
+        answered={
+            "format": "markdown",
+            "content": "[facts 2026-03-01 mem_20260301_a1b2c3d4]\n> ACME moved to Berlin.",
+            "tokens": 26,
+            "budget": 100,
+            "entries": ["mem_20260301_a1b2c3d4"],
+            "left_out": 0,
+            "revision": 7,
+        },
         refusals=(404, 410),
+        conditions=("If-None-Match",),
     ),
     ("EpisodesView", "GET"): Operation(
         summary="Read the newest episodes",

@@ -3,6 +3,7 @@
 from typing import Any
 
 from memsvc.format import Confidence, MemoryCategory, MemoryKind
+from memsvc.recall.context import ContextFormat
 from memsvc.transfer.reports import Outcome
 from memsvc.tree.models import LANGUAGES
 from tenants.scopes import Scope
@@ -93,6 +94,13 @@ _ENTRY = {
     "is_active": FLAG,
 }
 _PLACED_ENTRY = {**_ENTRY, "path": TEXT, "expires_at": nullable(TIME), "revision": NUMBER}
+_CONTEXT = {
+    "tokens": NUMBER,
+    "budget": NUMBER,
+    "entries": array(TEXT),
+    "left_out": NUMBER,
+    "revision": NUMBER,
+}
 _WRITTEN_ENTRY = {
     **_PLACED_ENTRY,
     "superseded": nullable(TEXT),
@@ -217,6 +225,16 @@ COMPONENTS: dict[str, Schema] = {
     "Downloaded": obj(path=TEXT, content=nullable(BASE64), error=nullable(TEXT)),
     "Entry": obj(**_PLACED_ENTRY),
     "Hit": obj(**_PLACED_ENTRY, **_HIT),
+    "Context": {
+        "anyOf": [
+            obj(**_CONTEXT, format=enum("messages"), messages=array(obj(role=enum("system"), content=TEXT))),
+            obj(
+                **_CONTEXT,
+                format=enum(*(each for each in ContextFormat if each is not ContextFormat.MESSAGES)),
+                content=TEXT,
+            ),
+        ]
+    },
     "EntryWritten": obj(**_WRITTEN_ENTRY),
     "EntryRetired": obj(id=TEXT, path=TEXT, revision=NUMBER),
     "Index": obj(

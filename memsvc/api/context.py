@@ -1,0 +1,48 @@
+from typing import Any
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from memsvc.api import answers
+from memsvc.api.moments import revision_of
+from memsvc.api.preconditions import is_known, quoted
+from memsvc.api.serializers import ContextQuery
+from memsvc.api.views import TreeView
+from memsvc.recall.context import DEFAULT_BUDGET, Context, ContextFormat, context, notebook_context
+from memsvc.recall.notebooks import MAX_LINES, Keep
+from memsvc.tree.access import Access
+from tenants.scopes import Scope
+
+_DEFAULT_AGENT = "main"
+
+
+class ContextView(TreeView):
+    """A block of memories for a system prompt, within a budget of tokens; stored text in it is quoted."""
+
+    scopes = {"GET": Scope.READ}
+    queries = {"GET": ContextQuery}
+
+    def get(self, request: Request, tree: str) -> HttpResponse:
+        found = _asked(self.access, self.params)
+        # Weak: the block is the same, the revision that it is of may be a later one.
+        headers = {"ETag": f"W/{quoted(found.etag)}"}
+        if is_known(request, found.etag):
+            return HttpResponse(status=304, headers=headers)
+        return Response(answers.context(found), headers=headers)
+
+
+def _asked(access: Access, params: dict[str, Any]) -> Context:
+    revision, budget = revision_of(access, params), params["token_budget"]
+    if params["format"] is ContextFormat.PYDANTIC_DEEP:
+        return notebook_context(
+            access,
+            params["agent"] or _DEFAULT_AGENT,
+            budget=budget,
+            keep=params["keep"] or Keep.TAIL,
+            max_lines=params["max_lines"] or MAX_LINES,
+            revision=revision,
+        )
+    return context(
+        access, params["query"], budget=budget or DEFAULT_BUDGET, format=params["format"], revision=revision
+    )

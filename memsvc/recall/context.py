@@ -1,0 +1,166 @@
+"""What an agent should have before it: a block for a system prompt, made out of a tree's entries, within a budget."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from memsvc import format as memory_format
+from memsvc.format import MemoryCategory
+from memsvc.recall import shapes
+from memsvc.recall.notebooks import (
+    CHARACTERS_A_TOKEN,
+    MAX_LINES,
+    Keep,
+    excerpt,
+    notebook_path,
+    notebook_tokens,
+)
+from memsvc.recall.packing import Packer
+from memsvc.recall.search import Mode, Query, query_vector, search
+from memsvc.recall.shapes import Part, Piece, Shape
+from memsvc.recall.tokens import token_counter
+from memsvc.tree import statements
+from memsvc.tree.access import Access
+from memsvc.tree.errors import FileNotFound, IsFolder
+from memsvc.tree.reads import EntryFilter, list_entries, read_file
+from memsvc.tree.reads.entries import MAX_QUERY_BYTES
+from memsvc.tree.reads.moment import moment
+
+DEFAULT_BUDGET: Final = 2000
+MAX_BUDGET: Final = 32_000
+# What a notebook may take when nobody says how much: as much as a notebook of pydantic-deep may hold.
+NOTEBOOK_BUDGET: Final = 65_536 // CHARACTERS_A_TOKEN
+# What preferences and rules may take of the budget when a question has to be answered as well.
+RULES_SHARE: Final = 0.5
+# Shorter entries than this many tokens are rare, so no more of them are looked for than would fit.
+_TOKENS_AN_ENTRY: Final = 20
+_FEWEST, _MOST = 20, 300
+_RULES: Final = (MemoryCategory.PREFERENCES, MemoryCategory.RULES)
+
+
+class ContextFormat(StrEnum):
+    MARKDOWN = "markdown"
+    XML = "xml"
+    MESSAGES = "messages"
+    PYDANTIC_DEEP = "pydantic-deep"
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`entries` are the ids of what is in the block, in its order; `left_out` counts what had no room there.
+
+    `left_out` is of entries, in a notebook of lines. `tokens` are never more than `budget`.
+    """
+
+    format: ContextFormat
+    content: str
+    tokens: int
+    budget: int
+    entries: list[str]
+    left_out: int
+    revision: int
+
+    @property
+    def etag(self) -> str:
+        """Changes when the block does, whatever else happens in the tree."""
+        told = json.dumps([self.format, self.content, self.budget, self.entries, self.left_out])
+        return hashlib.sha256(told.encode()).hexdigest()[:32]
+
+
+_SHAPES: Final[Mapping[ContextFormat, Callable[[int], Shape]]] = {
+    ContextFormat.MARKDOWN: shapes.markdown,
+    ContextFormat.XML: shapes.xml,
+    ContextFormat.MESSAGES: shapes.messages,
+}
+
+
+def context(
+    access: Access,
+    query: str = "",
+    *,
+    budget: int = DEFAULT_BUDGET,
+    format: ContextFormat = ContextFormat.MARKDOWN,
+    revision: int | None = None,
+) -> Context:
+    """Preferences and rules, then what answers the query, best first; without a query the newest entries.
+
+    `format` is any but that of notebooks, see `notebook_context`. Raises `RevisionNotFound` and `InvalidText`.
+    """
+    text = memory_format.checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES).strip()
+    # Now, because a model may think for seconds and below a transaction is open. Its answer is kept for then.
+    mode = Mode.HYBRID if text and query_vector(text) else Mode.LEXICAL
+    limit = max(_FEWEST, min(budget // _TOKENS_AN_ENTRY, _MOST))
+    with moment(access, revision):
+        seen = statements.tree_now(access.tree).revision if revision is None else revision
+        rules = _rules(access, limit, revision)
+        others = _answers(access, Query(text=text, mode=mode), limit, revision) if text else []
+        if not others and not (text and rules):
+            others = _newest(access, limit, revision)
+    packer = Packer(_SHAPES[format](budget), budget, token_counter())
+    packer.add(rules, share=RULES_SHARE if text else 1.0)
+    packer.add(_without(others, packer.entries))
+    if not packer.entries:
+        packer.add([*others, *rules], least=1)
+    content, tokens = packer.block()
+    entries = packer.entries
+    considered = {piece.entry.entry_id for piece in [*rules, *others]}
+    return Context(format, content, tokens, budget, entries, len(considered.difference(entries)), seen)
+
+
+def notebook_context(
+    access: Access,
+    agent: str,
+    *,
+    budget: int | None = None,
+    keep: Keep = Keep.TAIL,
+    max_lines: int = MAX_LINES,
+    revision: int | None = None,
+) -> Context:
+    """An agent's notebook as pydantic-deep shows it to the agent; empty where the access sees none.
+
+    Of a long one `max_lines` lines are kept, or instead, with a budget, as many as there is room for. A token is
+    counted as four characters here, as it is there. Raises `InvalidPath` and `RevisionNotFound`.
+    """
+    path = notebook_path(agent)
+    with moment(access, revision):
+        seen = statements.tree_now(access.tree).revision if revision is None else revision
+        try:
+            content = read_file(access, path, revision=revision).data.decode(errors="replace")
+        except (FileNotFound, IsFolder):
+            content = ""
+    room, most = (NOTEBOOK_BUDGET, max_lines) if budget is None else (budget, None)
+    shown = excerpt(agent, content, keep=keep, max_lines=most, characters=room * CHARACTERS_A_TOKEN)
+    return Context(
+        ContextFormat.PYDANTIC_DEEP, shown.text, notebook_tokens(shown.text), room, [], shown.dropped, seen
+    )
+
+
+def _rules(access: Access, limit: int, revision: int | None) -> list[Piece]:
+    """Preferences and rules together, newest first."""
+    found = [
+        found
+        for category in _RULES
+        for found in list_entries(
+            access, EntryFilter(category=category), limit=limit, revision=revision
+        ).items
+    ]
+    newest = sorted(found, key=lambda each: each.entry.created, reverse=True)[:limit]
+    return [Piece(Part.RULES, each.entry) for each in newest]
+
+
+def _answers(access: Access, query: Query, limit: int, revision: int | None) -> list[Piece]:
+    hits = search(access, query, limit=limit, revision=revision).items
+    return [Piece(Part.RELEVANT, hit.found.entry, hit.score) for hit in hits]
+
+
+def _newest(access: Access, limit: int, revision: int | None) -> list[Piece]:
+    found = list_entries(access, limit=limit, revision=revision).items
+    return [Piece(Part.NEWEST, each.entry) for each in found]
+
+
+def _without(pieces: Iterable[Piece], entries: Iterable[str]) -> list[Piece]:
+    there = set(entries)
+    return [piece for piece in pieces if piece.entry.entry_id not in there]

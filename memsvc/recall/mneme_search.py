@@ -1,0 +1,124 @@
+"""Search with Mneme's ranking: over the vectors that the model of the settings has made, and without any words."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+
+from memsvc import format
+from memsvc.format import CATEGORY_KIND, Confidence, InvalidText, MemoryCategory
+from memsvc.recall.embedding import NONE
+from memsvc.recall.highlights import highlights
+from memsvc.recall.hits import Hit, HitsPage
+from memsvc.recall.mneme import CANDIDATES_FOR_EACH, Candidate, Scored, Scoring, retrieve
+from memsvc.recall.ranking import QueryVector, as_halfvec
+from memsvc.recall.search import first_lines, query_vector
+from memsvc.tree.access import Access
+from memsvc.tree.errors import Conflict, Unavailable
+from memsvc.tree.models import Block, BlockQuerySet
+from memsvc.tree.reads.entries import (
+    EVERY_ACTIVE,
+    MAX_FOUND,
+    MAX_QUERY_BYTES,
+    EntryFilter,
+    matching,
+    read_blocks,
+)
+from memsvc.tree.reads.moment import Moment, moment
+
+_CONFIDENCE: Final[Mapping[str, float]] = {Confidence.LOW: 0.3, Confidence.MEDIUM: 0.6, Confidence.HIGH: 0.9}
+
+
+class NoEmbedder(Conflict):
+    """Something needs vectors, and this server makes none."""
+
+    code = "no_embedder"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Mneme's scoring compares vectors, and this server has no embedder; use another scoring or set one up."
+        )
+
+
+def search_as_mneme(
+    access: Access,
+    query: str,
+    *,
+    wanted: EntryFilter = EVERY_ACTIVE,
+    scoring: Scoring | None = None,
+    limit: int = 20,
+    revision: int | None = None,
+) -> HitsPage:
+    """The best `limit` (1 to 1,000) of the entries that pass the filter, by Mneme's formula; one page of them.
+
+    Entries whose vectors are not made yet are not found. Raises `NoEmbedder`, `Unavailable` when the model can't
+    answer, `InvalidText` (an empty query too) and `RevisionNotFound`.
+    """
+    text = format.checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES)
+    if not text.strip():
+        raise InvalidText("query must not be empty for Mneme's scoring; say what to look for")
+    vector = query_vector(text)
+    if vector is None:
+        raise NoEmbedder if settings.EMBEDDER == NONE else Unavailable
+    limit = max(1, min(limit, MAX_FOUND))
+    with moment(access, revision) as now:
+        nearest = _nearest(now, matching(now, wanted), vector, CANDIDATES_FOR_EACH * limit)
+        scored = retrieve(nearest, k=limit, scoring=scoring or Scoring(), now=now.at)
+        return HitsPage(_hits(now, scored, text), next=None)
+
+
+# An entry is as near as its nearest part. MATERIALIZED as in `memsvc.recall.ranking`.
+_NEAREST = """
+WITH wanted AS MATERIALIZED ({wanted}),
+near AS MATERIALIZED (
+    SELECT wanted.id, max(1 - (v.embedding <=> %s::halfvec)) AS similarity
+    FROM recall_vector v JOIN wanted ON wanted.id = v.block_id
+    WHERE v.tenant_id = %s AND v.tree_id = %s AND v.model = %s
+    GROUP BY wanted.id
+)
+SELECT b.id, near.similarity, b.category, b.created, b.confidence
+FROM near JOIN tree_block b ON b.tenant_id = %s AND b.tree_id = %s AND b.id = near.id
+ORDER BY near.similarity DESC, b.created DESC, b.id DESC LIMIT %s
+"""
+
+
+def _nearest(now: Moment, entries: BlockQuerySet, vector: QueryVector, most: int) -> list[Candidate[UUID]]:
+    tree = now.access.tree
+    owner = [tree.tenant_id, tree.pk]
+    wanted, parameters = entries.order_by().values_list("pk").query.sql_with_params()
+    values: list[Any] = [*parameters, as_halfvec(vector.values), *owner, vector.model, *owner, most]
+    with connection.cursor() as cursor:
+        cursor.execute(_NEAREST.format(wanted=f"SELECT found.* FROM ({wanted}) AS found (id)"), values)
+        return [
+            Candidate(
+                key=block_id,
+                similarity=similarity,
+                kind=CATEGORY_KIND[MemoryCategory(category)],
+                created=created,
+                confidence=_CONFIDENCE[confidence],
+            )
+            for block_id, similarity, category, created, confidence in cursor.fetchall()
+        ]
+
+
+def _hits(now: Moment, scored: list[Scored[UUID]], text: str) -> list[Hit]:
+    found = Block.objects.of(now.access.tree).select_related("file").in_bulk([each.key for each in scored])
+    blocks = [found[each.key] for each in scored]
+    lines = first_lines(now, blocks)
+    return [
+        Hit(
+            read,
+            score=each.score,
+            parts={
+                "similarity": each.similarity,
+                "recency": each.recency,
+                "authority": each.authority,
+                "confidence": each.confidence,
+            },
+            highlights=highlights(read.entry.body, text),
+            line=lines.get(each.key),
+        )
+        for each, read in zip(scored, read_blocks(now, blocks), strict=True)
+    ]

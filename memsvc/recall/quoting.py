@@ -1,0 +1,46 @@
+"""Stored text inside a prompt: so that it can't end its quotation, pose as an instruction or as another entry."""
+
+import re
+from typing import Final
+from xml.sax.saxutils import escape, quoteattr
+
+# What opens a tag in any of the dialects that models were trained on; a mere "less than" does not.
+_TAG: Final = re.compile(r"<(?=[/!?|A-Za-z])")
+# The mark of an entry in the format of messages.
+_ENTRY_MARK: Final = re.compile(r"\[(?=\s*(?:FACT|EPISODE|PROCEDURE)\b)", re.IGNORECASE)
+# Neither XML nor a terminal takes these.
+_CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
+_ID: Final = re.compile(r"[^\w.:@/+-]")
+
+
+def without_tags(text: str) -> str:
+    return _TAG.sub("&lt;", text)
+
+
+def quoted_lines(text: str) -> str:
+    """Each line behind a `>`, whatever a reader may take for a line end."""
+    lines = _printable(without_tags(text)).splitlines() or [""]
+    return "".join(f"> {line}\n" if line else ">\n" for line in lines)
+
+
+def folded_line(text: str) -> str:
+    """All in one line, in which no mark of an entry stands."""
+    line = " ".join(part for part in text.splitlines() if part)
+    return _ENTRY_MARK.sub(r"\\[", _printable(without_tags(line)))
+
+
+def xml_text(text: str) -> str:
+    return escape(_printable(text))
+
+
+def xml_attribute(text: str) -> str:
+    return quoteattr(_printable(text))
+
+
+def plain_id(entry_id: str) -> str:
+    """An id as it may stand in a line of ours: ids that were imported may hold anything."""
+    return _ID.sub("_", entry_id)
+
+
+def _printable(text: str) -> str:
+    return _CONTROL.sub("\ufffd", text)
