@@ -261,13 +261,15 @@ def test_without_a_model_nothing_is_made_and_no_tree_is_stale(memory: Access, se
 
 def test_another_tenant_is_not_touched(memory: Access, stranger: Access) -> None:
     add(memory, "Ours.")
+    add(memory, "Ours, too.")
     theirs = add(stranger, "Theirs.").entry.entry_id
     embed_tree(stranger.tree)
     before = list(Vector.objects.filter(tree=stranger.tree).values())
     add(stranger, "Theirs, too.")
 
-    embed_tree(memory.tree)
+    assert embed_tree(memory.tree) == 2
 
+    assert not is_stale(memory)
     assert list(Vector.objects.filter(tree=stranger.tree).values()) == before
     assert stored(stranger) == {theirs: 1}
     assert is_stale(stranger)
@@ -307,10 +309,14 @@ def test_a_deleted_tree_takes_its_vectors_along(memory: Access, stranger: Access
     assert embed_tree(memory.tree) == 0
 
 
-def test_another_model_replaces_the_first_one_when_it_is_done(memory: Access, settings: Settings) -> None:
+def test_another_model_replaces_the_first_one_when_it_is_done(
+    memory: Access, stranger: Access, settings: Settings
+) -> None:
     for number in range(3):
         add(memory, f"Fact number {number}.")
+    add(stranger)
     embed_tree(memory.tree)
+    embed_tree(stranger.tree)
 
     settings.EMBEDDER = LETTERS
     assert is_stale(memory)
@@ -320,6 +326,7 @@ def test_another_model_replaces_the_first_one_when_it_is_done(memory: Access, se
     embed_tree(memory.tree)
     assert (len(stored(memory)), len(stored(memory, LETTERS_NAME))) == (0, 3)
     assert not is_stale(memory)
+    assert (len(stored(stranger)), is_stale(stranger)) == (1, True)
 
 
 def test_going_back_before_the_other_model_is_done_costs_nothing(memory: Access, settings: Settings) -> None:
