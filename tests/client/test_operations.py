@@ -91,6 +91,7 @@ READS = [
 WRITES = [
     Case("postTrees", "create_tree", lambda known: {"name": f"{known.tree} 2", "description": "new"}),
     Case("patchTreeDetail", "set_description", lambda known: {"description": "other"}),
+    Case("patchTreeDetail", "set_language", lambda known: {"language": "german"}),
     Case("postClone", "clone_tree", lambda known: {"name": f"{known.tree} 3", "revision": 2}),
     Case("postArchive", "archive_tree"),
     Case("deleteTreeDetail", "delete_tree"),
