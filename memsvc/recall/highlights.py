@@ -11,6 +11,12 @@ MOST_HIGHLIGHTS = 3
 _AROUND = 80
 _CHUNK = re.compile(r"\S+")
 _WORD = re.compile(r"[^\W_]+")
+# What a question is made of, and what it never is about.
+_FILLERS = (
+    "a an the and or of in on at to for from by with is are was were be been do does did has have had what which "
+    "who whom whose when where why how that this these those it its i you he she we they my your his her our me"
+)
+_TOO_COMMON = frozenset(_FILLERS.split())
 # Two words of one stem differ in their ends.
 _SHORTEST_STEM = 4
 # Enough of a long body to show why.
@@ -67,7 +73,7 @@ def _one_stem(word: str, other: str) -> bool:
 
 
 def _word_start(text: str, at: int) -> int:
-    while at > 0 and not text[at - 1].isspace() and at > 0:
+    while at > 0 and not text[at - 1].isspace():
         at -= 1
     return at
 
@@ -86,63 +92,3 @@ def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             joined.append((start, end))
     return joined
-
-
-# What a question is made of, and what it never is about.
-_TOO_COMMON = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "and",
-        "or",
-        "of",
-        "in",
-        "on",
-        "at",
-        "to",
-        "for",
-        "from",
-        "by",
-        "with",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "do",
-        "does",
-        "did",
-        "has",
-        "have",
-        "had",
-        "what",
-        "which",
-        "who",
-        "whom",
-        "whose",
-        "when",
-        "where",
-        "why",
-        "how",
-        "that",
-        "this",
-        "these",
-        "those",
-        "it",
-        "its",
-        "i",
-        "you",
-        "he",
-        "she",
-        "we",
-        "they",
-        "my",
-        "your",
-        "his",
-        "her",
-        "our",
-        "me",
-    ]
-)

@@ -206,11 +206,14 @@ def _sql(entries: BlockQuerySet) -> tuple[str, list[Any]]:
     return f"SELECT found.* FROM ({sql}) AS found (id, words)", list(parameters)
 
 
-def _standing(now: Moment) -> tuple[str, list[int]]:
+def _standing(now: Moment) -> tuple[str, list[Any]]:
+    """Which entries count as neighbours: not those between which nobody sees, or that hold no longer."""
+    seen = "n.kind = 'entry' AND (n.expires_at IS NULL OR n.expires_at > %s)"
     if now.revision is None:
-        return "n.kind = 'entry' AND n.removed_in IS NULL", []
-    standing = "n.kind = 'entry' AND n.added_in <= %s AND (n.removed_in IS NULL OR n.removed_in > %s)"
-    return standing, [now.revision, now.revision]
+        return f"{seen} AND n.removed_in IS NULL AND n.superseded_by = ''", [now.at]
+    standing = "n.added_in <= %s AND (n.removed_in IS NULL OR n.removed_in > %s)"
+    holding = "(n.superseded_by = '' OR n.superseded_in > %s)"
+    return f"{seen} AND {standing} AND {holding}", [now.at, *[now.revision] * 3]
 
 
 def as_halfvec(values: Sequence[float]) -> str:

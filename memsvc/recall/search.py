@@ -19,7 +19,7 @@ from memsvc.recall.embedding import embedder
 from memsvc.recall.highlights import highlights
 from memsvc.recall.hits import Hit, HitsPage
 from memsvc.recall.ranking import MAX_RANKED, Facts, QueryVector, Ranked, rank
-from memsvc.recall.times import Range, asked_range
+from memsvc.recall.times import asked_range
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.files import rendered_lines
@@ -36,7 +36,6 @@ from memsvc.tree.reads.entries import (
     search_entries,
 )
 from memsvc.tree.reads.moment import Moment, moment
-from memsvc.tree.results import EntryRead
 from memsvc.tree.words import folded, terms
 
 # What is added to a score, where the best entry's own terms make 1.
@@ -282,6 +281,3 @@ def _start(cursor: str, query: Query, text: str) -> tuple[int, int]:
 
 def _fingerprint(query: Query, text: str) -> str:
     return hashlib.sha256(repr((text, query)).encode()).hexdigest()[:16]
-
-
-__all__ = ["EntryRead", "Mode", "Query", "Range", "search"]

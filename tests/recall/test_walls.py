@@ -8,11 +8,11 @@ import pytest
 
 from memsvc.recall.search import Mode, Query, search
 from memsvc.recall.vectors import embed_tree
-from memsvc.tree import services
+from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block
 from memsvc.tree.reads import EntryFilter
-from tests.tree.support import add, entry_text, in_days
+from tests.tree.support import FACTS, add, entry_text, in_days
 
 pytestmark = pytest.mark.django_db
 
@@ -57,6 +57,24 @@ def foreign(access: Access, stranger: Access) -> None:
 
 def old_of(access: Access, body: str) -> str:
     return Block.objects.of(access.tree).filter(text__contains=body, removed_in=None).get().entry_id
+
+
+def test_neighbours_are_those_that_are_seen(memory: Access, stranger: Access) -> None:
+    for body in BODIES[:2]:
+        add(memory, body)
+    before = seen(memory)
+    assert any(parts["neighbours"] for _, _, parts in before)
+    text = reads.read_file(memory, FACTS).data.decode()
+    old, new = (
+        entry_text(f"mem_{n}", SECRET, more=more) for n, more in ((1, "superseded_by: mem_2\n"), (2, ""))
+    )
+    second = text.index("---\nid:", text.index(BODIES[0]))
+    services.write_file(memory, FACTS, f"{text[:second]}{old}\n{new}\n{text[second:]}")
+    Block.objects.of(memory.tree).filter(entry_id="mem_2").update(
+        expires_at=datetime.now(tz=UTC) - timedelta(minutes=1)
+    )
+
+    assert seen(memory) == before
 
 
 @pytest.mark.parametrize("hide", [expired, superseded, retired, foreign])
