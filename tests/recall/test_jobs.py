@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from django.db import connection
 from procrastinate.contrib.django.models import ProcrastinateJob
+from psycopg.conninfo import make_conninfo
 
 from memsvc import jobs
 from memsvc.recall.minilm import MiniLM
@@ -24,6 +25,8 @@ from tests.tree.support import add, in_days
 ROOT = Path(__file__).resolve().parents[2]
 # Far beyond what a test takes: only for a worker that hangs.
 PATIENCE = 120
+# What tells the workers' sessions from those of a server that other tests have started.
+WORKER = "worker of the tests"
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,7 +43,9 @@ def worker(database_url: str, *arguments: str, **environment: str) -> Iterator[s
     process = subprocess.Popen(
         [sys.executable, "manage.py", "worker", *arguments],
         cwd=ROOT,
-        env=os.environ | {"DATABASE_URL": database_url, "MEMSVC_LOG_LEVEL": "INFO", **environment},
+        env=os.environ
+        | {"DATABASE_URL": make_conninfo(database_url, application_name=WORKER), "MEMSVC_LOG_LEVEL": "INFO"}
+        | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -64,11 +69,11 @@ def count(access: Access, model: str = MiniLM.name) -> int:
 
 
 def sessions() -> int:
-    """Connections to this database that are none of this process's."""
+    """The workers' connections."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
-            "AND backend_type = 'client backend' AND application_name NOT LIKE 'tests of %%'"
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = %s",
+            [WORKER],
         )
         (found,) = cursor.fetchone()
     return int(found)
@@ -115,7 +120,7 @@ def test_a_worker_holds_a_handful_of_connections(memory: Access, database_url: s
             write(memory, 2, f"Other{number}")
         until(lambda: count(memory) == 13)
         # Two of procrastinate's pool, two of Django's, and one that listens.
-        assert sessions() <= 5
+        assert 1 <= sessions() <= 5
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
