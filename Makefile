@@ -13,6 +13,7 @@ DATA_DIR := $(or $(MEMSVC_DATA_DIR),.local)
 PID_FILE := $(DATA_DIR)/gunicorn.pid
 WORKER_PID_FILE := $(DATA_DIR)/worker.pid
 PORT ?= 8000
+TEST_PROCESSES ?= 2
 
 help: ## list the chores
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS=$$'\t' read -r name what; do printf '  make %-12s  %s\n' "$$name" "$$what"; done
@@ -43,8 +44,8 @@ stop: ## stop the server, its worker and the embedded PostgreSQL
 	done
 	@if [ -x $(PYTHON) ]; then echo "PostgreSQL: $$($(PYTHON) -m memsvc.embedded stop)"; fi
 
-test: $(SYNCED) ## run the whole test suite
-	@$(PYTHON) -m pytest
+test: $(SYNCED) ## run the whole test suite, in two processes (TEST_PROCESSES=… for another number)
+	@$(PYTHON) -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile
 
 check: $(SYNCED) ## lint, format, types, imports between rooms, missing migrations, the API's description
 	@echo "==> ruff"; .venv/bin/ruff check; .venv/bin/ruff format --check

@@ -23,46 +23,60 @@ _SHORTEST_STEM = 4
 _LOOKED_AT = 20_000
 
 
-def highlights(body: str, query: str) -> list[Highlight]:
-    """Up to three pieces of `body` around what the query asks for, in the order of the text."""
-    text = body[:_LOOKED_AT]
-    ranges = sorted(set(_matches(text, query)))
-    pieces: list[Highlight] = []
-    at = 0
-    while at < len(ranges) and len(pieces) < MOST_HIGHLIGHTS:
-        start = _word_start(text, max(0, ranges[at][0] - _AROUND))
-        end = _word_end(text, min(len(text), ranges[at][0] + _AROUND))
-        inside = [(a, b) for a, b in ranges[at:] if b <= end]
-        if not inside:
-            end, inside = ranges[at][1], [ranges[at]]
-        pieces.append(Highlight(text[start:end], _joined((a - start, b - start) for a, b in inside)))
-        at += len(inside)
-    return pieces
+class Highlighter:
+    """Marks in any number of texts what answers one query."""
 
+    def __init__(self, query: str) -> None:
+        asked = terms(query, asked=True)
+        # By their beginnings, so that each word of a text is compared with few.
+        self._words: dict[str, list[str]] = defaultdict(list)
+        for word in asked.words.split():
+            if word not in _TOO_COMMON:
+                self._words[word[:2]].append(word)
+        self._exact = [term[1:] for term in asked.exact if term[0] == "="]
+        self._grams = [term[1:] for term in asked.exact if term[0] == "~"]
 
-def _matches(text: str, query: str) -> Iterable[tuple[int, int]]:
-    asked = terms(query, asked=True)
-    words: dict[str, list[str]] = defaultdict(list)
-    for word in asked.words.split():
-        if word not in _TOO_COMMON:
-            words[word[:2]].append(word)
-    for found in _WORD.finditer(text):
-        word = spelled(found.group())
-        if any(word == other or _one_stem(word, other) for other in words.get(word[:2], ())):
-            yield found.span()
-    exact = {term[1:] for term in asked.exact if term[0] == "="}
-    if exact:
+    def __call__(self, body: str) -> list[Highlight]:
+        """Up to three pieces of `body` around what the query asks for, in the order of the text."""
+        text = body[:_LOOKED_AT]
+        ranges = sorted({*self._of_words(text), *self._of_identifiers(text), *self._of_grams(text)})
+        pieces: list[Highlight] = []
+        at = 0
+        while at < len(ranges) and len(pieces) < MOST_HIGHLIGHTS:
+            start = _word_start(text, max(0, ranges[at][0] - _AROUND))
+            end = _word_end(text, min(len(text), ranges[at][0] + _AROUND))
+            inside = [(a, b) for a, b in ranges[at:] if b <= end]
+            if not inside:
+                end, inside = ranges[at][1], [ranges[at]]
+            pieces.append(Highlight(text[start:end], _joined((a - start, b - start) for a, b in inside)))
+            at += len(inside)
+        return pieces
+
+    def _of_words(self, text: str) -> Iterable[tuple[int, int]]:
+        if not self._words:
+            return
+        for found in _WORD.finditer(text):
+            word = spelled(found.group())
+            if any(word == other or _one_stem(word, other) for other in self._words.get(word[:2], ())):
+                yield found.span()
+
+    def _of_identifiers(self, text: str) -> Iterable[tuple[int, int]]:
+        if not self._exact:
+            return
         for found in _CHUNK.finditer(text):
             whole = spelled(found.group())
-            for each in exact:
+            for each in self._exact:
                 place = whole.find(each)
+                # A spelling of another length says nothing about places.
                 if place >= 0 and len(whole) == len(found.group()):
                     yield found.start() + place, found.start() + place + len(each)
-    for gram in (term[1:] for term in asked.exact if term[0] == "~"):
-        place = text.find(gram)
-        while place >= 0:
-            yield place, place + len(gram)
-            place = text.find(gram, place + 1)
+
+    def _of_grams(self, text: str) -> Iterable[tuple[int, int]]:
+        for gram in self._grams:
+            place = text.find(gram)
+            while place >= 0:
+                yield place, place + len(gram)
+                place = text.find(gram, place + 1)
 
 
 def _one_stem(word: str, other: str) -> bool:

@@ -10,7 +10,7 @@ from django.db import connection
 from memsvc import format
 from memsvc.format import CATEGORY_KIND, Confidence, InvalidText, MemoryCategory
 from memsvc.recall.embedding import NONE
-from memsvc.recall.highlights import highlights
+from memsvc.recall.highlights import Highlighter
 from memsvc.recall.hits import Hit, HitsPage
 from memsvc.recall.mneme import CANDIDATES_FOR_EACH, Candidate, Scored, Scoring, retrieve
 from memsvc.recall.ranking import QueryVector, as_halfvec
@@ -107,6 +107,7 @@ def _hits(now: Moment, scored: list[Scored[UUID]], text: str) -> list[Hit]:
     found = Block.objects.of(now.access.tree).select_related("file").in_bulk([each.key for each in scored])
     blocks = [found[each.key] for each in scored]
     lines = first_lines(now, blocks)
+    mark = Highlighter(text)
     return [
         Hit(
             read,
@@ -117,7 +118,7 @@ def _hits(now: Moment, scored: list[Scored[UUID]], text: str) -> list[Hit]:
                 "authority": each.authority,
                 "confidence": each.confidence,
             },
-            highlights=highlights(read.entry.body, text),
+            highlights=mark(read.entry.body),
             line=lines.get(each.key),
         )
         for each, read in zip(scored, read_blocks(now, blocks), strict=True)

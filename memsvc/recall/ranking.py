@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
 from django.db.models.expressions import RawSQL
 
 from memsvc.tree.models import BlockQuerySet
 from memsvc.tree.reads.moment import Moment
 from memsvc.tree.words import Terms
+from tenants.rows import prepared
 
 K1, B = 1.2, 0.75
 # How much of the best similarity counts beside the best BM25, and of a neighbour's score beside the own one.
@@ -166,7 +166,7 @@ def rank(
 ) -> Ranking:
     """The best of `entries`, at most `MAX_RANKED`: by words of a language, by meaning, or by both."""
     statement, parameters = _statement(now, entries, language, asked, vector)
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         cursor.execute(statement, parameters)
         rows = cursor.fetchall()
     items = [

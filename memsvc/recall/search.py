@@ -9,14 +9,13 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from django.db import connection
 from django.db.models import F, Sum, Window
 
 from memsvc import format
 from memsvc.format import Confidence, InvalidText
 from memsvc.recall import fuzzy, vectors
 from memsvc.recall.embedding import embedder
-from memsvc.recall.highlights import highlights
+from memsvc.recall.highlights import Highlighter
 from memsvc.recall.hits import Hit, HitsPage
 from memsvc.recall.ranking import MAX_RANKED, Facts, QueryVector, Ranked, rank
 from memsvc.recall.times import asked_range
@@ -37,6 +36,7 @@ from memsvc.tree.reads.entries import (
 )
 from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.words import folded, terms
+from tenants.rows import prepared
 
 # What is added to a score, where the best entry's own terms make 1.
 TAG_BOOST = 0.15
@@ -112,7 +112,8 @@ def _browsed(
     page = search_entries(
         access, text, query.wanted, mode=mode, cursor=cursor, limit=limit, revision=revision
     )
-    hits = [Hit(found, highlights=highlights(found.entry.body, text)) for found in page.items]
+    mark = Highlighter(text)
+    hits = [Hit(found, highlights=mark(found.entry.body)) for found in page.items]
     return HitsPage(hits, page.next)
 
 
@@ -191,7 +192,7 @@ def _bare(text: str) -> Iterable[str]:
 
 
 def _is_title(summary: str, asked: str) -> bool:
-    if len(summary) > len(asked) + 8:
+    if not 4 <= len(summary) <= len(asked) + 8 or summary[:2].casefold() not in asked:
         return False
     title = folded(summary).strip(" .…")
     return len(title) >= 4 and (f" {title} " in asked or asked.strip() == title)
@@ -210,7 +211,9 @@ def _page(
     """The candidates from `start` on, those that only repeat a better one left out."""
     kept: list[tuple[_Candidate, Block]] = []
     words: list[frozenset[str]] = []
-    for chunk in (candidates[at : at + 2 * limit] for at in range(0, len(candidates), 2 * limit)):
+    # A few more than asked for: some will be left out, and one tells whether there is another page.
+    size = limit + 5
+    for chunk in (candidates[at : at + size] for at in range(0, len(candidates), size)):
         blocks = (
             Block.objects.of(now.access.tree)
             .select_related("file")
@@ -240,12 +243,13 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
 def _hits(now: Moment, kept: Sequence[tuple[_Candidate, Block]], text: str) -> list[Hit]:
     blocks = [block for _, block in kept]
     lines = first_lines(now, blocks)
+    mark = Highlighter(text)
     return [
         Hit(
             found,
             score=candidate.score,
             parts=candidate.parts,
-            highlights=highlights(found.entry.body, text),
+            highlights=mark(found.entry.body),
             line=lines.get(block.pk),
             duplicates=candidate.duplicates,
         )
@@ -263,7 +267,7 @@ def first_lines(now: Moment, blocks: Sequence[Block]) -> dict[Any, int]:
     counted, parameters = (
         standing.annotate(first=above - lines + 1).values_list("pk", "first").query.sql_with_params()
     )
-    with connection.cursor() as cursor:
+    with prepared() as cursor:
         # Outside, because a condition inside would take away the lines above.
         cursor.execute(
             f"SELECT * FROM ({counted}) AS counted (id, first) WHERE id = ANY(%s)",

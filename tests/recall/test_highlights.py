@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memsvc.recall.highlights import MOST_HIGHLIGHTS, highlights
+from memsvc.recall.highlights import MOST_HIGHLIGHTS, Highlighter
 
 
 def marked(body: str, query: str) -> list[str]:
-    return [piece.text[start:end] for piece in highlights(body, query) for start, end in piece.ranges]
+    return [piece.text[start:end] for piece in Highlighter(query)(body) for start, end in piece.ranges]
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_what_answers_the_query_is_marked(body: str, query: str, expected: list[
 def test_far_apart_places_are_pieces_of_their_own() -> None:
     body = "kettle " + "filler " * 100 + "kettle " + "filler " * 100 + "kettle " + "filler " * 100 + "kettle"
 
-    pieces = highlights(body, "kettle")
+    pieces = Highlighter("kettle")(body)
 
     assert len(pieces) == MOST_HIGHLIGHTS
     assert all(len(piece.text) < 200 for piece in pieces)
@@ -35,7 +35,7 @@ def test_far_apart_places_are_pieces_of_their_own() -> None:
 
 @given(st.text(max_size=300), st.text(max_size=60))
 def test_ranges_lie_within_their_piece_and_do_not_overlap(body: str, query: str) -> None:
-    for piece in highlights(body, query):
+    for piece in Highlighter(query)(body):
         assert piece.text in body
         ends = [place for both in piece.ranges for place in both]
         assert ends == sorted(ends)
