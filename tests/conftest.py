@@ -15,9 +15,10 @@ from memsvc import testing
 from memsvc.embedded import Cluster, ClusterInUse, data_folder
 
 # One cluster for all runs going on at the same time, each with a database of its own. The last one removes it.
-# DATABASE_URL, where given, is the server to make the test database on.
+# DATABASE_URL, where given, is the server to make the test database on. Where tests run in several processes, the
+# one that only gives out work has named ours already.
 cluster = Cluster(data_folder() / "test-pg")
-own_server = not os.environ.get("DATABASE_URL")
+own_server = os.environ.get("DATABASE_URL", "") in ("", cluster.url("postgres"))
 
 # Settings read these once, so they come before everything that imports Django's settings.
 os.environ |= {
