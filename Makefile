@@ -45,7 +45,7 @@ stop: ## stop the server, its worker and the embedded PostgreSQL
 	@if [ -x $(PYTHON) ]; then echo "PostgreSQL: $$($(PYTHON) -m memsvc.embedded stop)"; fi
 
 test: $(SYNCED) ## run the whole test suite, in two processes (TEST_PROCESSES=… for another number)
-	@$(PYTHON) -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile
+	@$(PYTHON) -m pytest --numprocesses $(TEST_PROCESSES) --dist worksteal
 
 check: $(SYNCED) ## lint, format, types, imports between rooms, missing migrations, the API's description
 	@echo "==> ruff"; .venv/bin/ruff check; .venv/bin/ruff format --check

@@ -20,12 +20,13 @@ from memsvc.embedded import Cluster, ClusterInUse, data_folder
 cluster = Cluster(data_folder() / "test-pg")
 own_server = os.environ.get("DATABASE_URL", "") in ("", cluster.url("postgres"))
 
-# Settings read these once, so they come before everything that imports Django's settings.
+# Settings read these once, so they come before everything that imports Django's settings. The secrets stay what they
+# are where another process of the tests has made them: there the settings have been read already.
+for secret in ("MEMSVC_SECRET_KEY", "MEMSVC_KEY_PEPPER"):
+    os.environ.setdefault(secret, secrets.token_urlsafe(48))
 os.environ |= {
     "DJANGO_SETTINGS_MODULE": "memsvc.settings",
     "MEMSVC_ENV": "local",
-    "MEMSVC_SECRET_KEY": secrets.token_urlsafe(48),
-    "MEMSVC_KEY_PEPPER": secrets.token_urlsafe(48),
     "MEMSVC_POOL_SIZE": "20",
     "MEMSVC_LOG_LEVEL": "WARNING",
     # Emptying tables and dropping the database sync files, which takes long where others write.
