@@ -11,21 +11,23 @@ from psycopg.errors import LockNotAvailable
 
 from tenants.ids import uuid7
 from tenants.models import StoredAnswer, Tenant
-from tenants.rows import execute
+from tenants.rows import execute, one
 
 KEPT_FOR = timedelta(days=7)
 
-# Every claim takes a few old answers of its tenant away, more than it adds: so no tenant's answers pile up.
 _CLAIM = """
-DELETE FROM tenants_storedanswer WHERE tenant_id = %s AND id IN (
-    SELECT id FROM tenants_storedanswer WHERE tenant_id = %s AND created_at < %s
-    ORDER BY created_at LIMIT 20 FOR UPDATE SKIP LOCKED
-);
 INSERT INTO tenants_storedanswer (id, tenant_id, key, fingerprint, status, headers, body)
 VALUES (%s, %s, %s, %s, 0, '{}', '')
 ON CONFLICT (tenant_id, key) DO NOTHING RETURNING id
 """
-
+# One claim in sixteen takes old answers of its tenant away, more than sixteen add: so no tenant's answers pile up.
+_ONE_IN = 16
+_FORGET = """
+DELETE FROM tenants_storedanswer WHERE tenant_id = %s AND id IN (
+    SELECT id FROM tenants_storedanswer WHERE tenant_id = %s AND created_at < %s
+    ORDER BY created_at LIMIT 320 FOR UPDATE SKIP LOCKED
+)
+"""
 _KEEP = """
 UPDATE tenants_storedanswer SET tree_id = %s, status = %s, headers = %s, body = %s WHERE id = %s
 """
@@ -43,15 +45,15 @@ def claim(tenant: Tenant, key: str, fingerprint: str) -> UUID | None:
     """
     claimed = uuid7()
     owner = tenant.pk
-    with connection.cursor() as cursor:
-        try:
-            cursor.execute(_CLAIM, [owner, owner, _oldest(), claimed, owner, key, fingerprint])
-        except OperationalError as error:
-            if isinstance(error.__cause__, LockNotAvailable):
-                raise StillInFlight from error
-            raise
-        cursor.nextset()
-        return claimed if cursor.fetchone() else None
+    try:
+        found = one(_CLAIM, [claimed, owner, key, fingerprint])
+    except OperationalError as error:
+        if isinstance(error.__cause__, LockNotAvailable):
+            raise StillInFlight from error
+        raise
+    if claimed.int % _ONE_IN == 0:
+        execute(_FORGET, [owner, owner, _oldest()])
+    return claimed if found else None
 
 
 def allow_idling() -> None:

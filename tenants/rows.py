@@ -15,6 +15,7 @@ from django.db.backends.postgresql.base import ServerBindingCursor
 from django.db.backends.utils import CursorWrapper
 
 
+@cache
 def names(model: type[models.Model]) -> list[str]:
     """The attributes of a model, in the order of its columns; each column here has its attribute's name."""
     return [field.attname for field in model._meta.concrete_fields]

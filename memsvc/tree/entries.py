@@ -80,10 +80,11 @@ def _put(change: Change, access: Access, composed: Composed, retired: Block | No
     entry = composed.entry
     created = file is None
     file = file or files.create(change, path)
-    _append(change, file, last, composed)
+    in_one_file = retired is not None and retired.file_id == file.pk
+    _append(change, file, last, composed, is_last=not in_one_file)
     if retired is not None:
         # The file may be the very one that was appended to: its counts must not be taken from two copies.
-        splice(change, file if retired.file_id == file.pk else retired.file, retired, by=entry.entry_id)
+        splice(change, file if in_one_file else retired.file, retired, by=entry.entry_id)
     router.mention(change, _mention(path, composed), make_index=True)
     return EntryWritten(
         path=path,
@@ -141,7 +142,8 @@ def _path_of(access: Access, retired: Block | None) -> str:
     return retired.file.path
 
 
-def _append(change: Change, file: File, last: Block | None, composed: Composed) -> None:
+def _append(change: Change, file: File, last: Block | None, composed: Composed, *, is_last: bool) -> None:
+    """Add an entry to the end of a file, whose row is kept here when that `is_last` of what happens to it."""
     start = last.position if last else 0
     if last is not None and not files.visible_at(change, [last]):
         last = files.live_blocks(file).visible().last()
@@ -161,7 +163,8 @@ def _append(change: Change, file: File, last: Block | None, composed: Composed) 
     file.sha256 = ""
     if file.next_expiry or composed.expires_at:
         files.count(change, file)
-    files.save(change, file)
+    if is_last:
+        files.save(change, file)
 
 
 def _addition(file: File, last: Block | None, text: str) -> bytes:
