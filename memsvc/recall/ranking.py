@@ -118,9 +118,13 @@ best AS MATERIALIZED (
 ),
 fused AS MATERIALIZED (
     SELECT id, lexical.bm25, meant.similarity,
-        coalesce(lexical.bm25 / best.bm25, 0) + %s * coalesce(
-            greatest(meant.similarity - best.mean, 0) / nullif(best.similarity - best.mean, 0), 0
-        ) AS score
+        coalesce(lexical.bm25 / best.bm25, 0) + %s * CASE
+            WHEN meant.similarity IS NULL OR meant.similarity <= 0 THEN 0
+            WHEN best.similarity > best.mean
+                THEN greatest(meant.similarity - best.mean, 0) / (best.similarity - best.mean)
+            -- Of one entry, or of several that are equally near, none is below the best.
+            ELSE 1
+        END AS score
     FROM lexical FULL JOIN meant USING (id) CROSS JOIN best
 ),
 top AS MATERIALIZED (

@@ -146,6 +146,17 @@ def test_meaning_finds_what_words_do_not(memory: Access) -> None:
         assert hits[0].parts["similarity"] > 0
 
 
+def test_the_only_entry_is_found_by_its_meaning(memory: Access) -> None:
+    add(memory, "The customer signed up for the Team plan.")
+    embed_tree(memory.tree)
+
+    (hit,) = search(memory, Query(text="What does our client pay for?")).items
+
+    assert hit.parts["bm25"] == 0
+    assert hit.score is not None
+    assert hit.score > 0
+
+
 def test_an_entry_without_a_vector_is_found_by_its_words(memory: Access) -> None:
     add(memory, "The lorry is parked outside.")
     embed_tree(memory.tree)
