@@ -183,7 +183,7 @@ def _apart(file: File, data: bytes) -> bytes:
 
 def _append_to_text(change: Change, file: File, composed: Composed) -> None:
     """The slow way, for a file whose last line has no end: the block before changes too."""
-    data = content(files.visible_at(change, list(files.live_blocks(file))))
+    data = files.content_now(change, file)
     added = files.fill(change, file, data + format.append_to(data, composed.text, newline=file.newline)) or []
     if composed.expires_at:
         mine = [block.pk for block in added if block.entry_id == composed.entry.entry_id]

@@ -10,7 +10,7 @@ from memsvc import format
 from memsvc.format import MemoryEntry
 from memsvc.tree import entries, files, router, statements
 from memsvc.tree.access import Access
-from memsvc.tree.blocks import content, entry_of
+from memsvc.tree.blocks import entry_of
 from memsvc.tree.models import Block
 from memsvc.tree.results import Imported
 from memsvc.tree.scope import Change
@@ -107,7 +107,7 @@ def _as_compared(entry: MemoryEntry) -> MemoryEntry:
 
 def _append(change: Change, path: str, new: Sequence[ForeignEntry]) -> None:
     file = files.find(change, path) or files.create(change, path)
-    data = content(files.visible_at(change, list(files.live_blocks(file))))
+    data = files.content_now(change, file)
     blocks = format.cut_file(path, data)
     last = blocks[-1].raw if blocks else b""
     # What is no entry here is text, which is cut by its length and not where an entry ends.

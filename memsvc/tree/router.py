@@ -13,7 +13,7 @@ from django.db.models import F
 from memsvc import format
 from memsvc.format import BlockKind, IndexRow
 from memsvc.tree import files, statements
-from memsvc.tree.blocks import content, row_of
+from memsvc.tree.blocks import row_of
 from memsvc.tree.models import LIVE, Block, BlockQuerySet, File
 from memsvc.tree.scope import Change
 
@@ -119,7 +119,7 @@ def _room_behind(index: File, before: Block) -> int:
 
 def _rewrite(change: Change, index: File, relative: str, told: Mention, expires_at: datetime | None) -> None:
     """The slow way: put the index's whole text together anew."""
-    data = content(files.visible_at(change, list(files.live_blocks(index))))
+    data = files.content_now(change, index)
     text = format.with_row(data, path=relative, description=told.description, tags=told.tags, when=told.on)
     added = files.fill(change, index, text) or []
     mine = [block.pk for block in added if block.row_path == relative and block.expires_at != expires_at]
