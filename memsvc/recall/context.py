@@ -22,7 +22,6 @@ from memsvc.recall.packing import Packer
 from memsvc.recall.search import Mode, Query, query_vector, search
 from memsvc.recall.shapes import Part, Piece, Shape
 from memsvc.recall.tokens import token_counter
-from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound, IsFolder
 from memsvc.tree.reads import EntryFilter, list_entries, read_file
@@ -93,8 +92,8 @@ def context(
     # Now, because a model may think for seconds and below a transaction is open. Its answer is kept for then.
     mode = Mode.HYBRID if text and query_vector(text) else Mode.LEXICAL
     limit = max(_FEWEST, min(budget // _TOKENS_AN_ENTRY, _MOST))
-    with moment(access, revision):
-        seen = statements.tree_now(access.tree).revision if revision is None else revision
+    with moment(access, revision) as now:
+        seen = now.tree.revision if revision is None else revision
         rules = _rules(access, limit, revision)
         others = _answers(access, Query(text=text, mode=mode), limit, revision) if text else []
         if not others and not (text and rules):
@@ -125,8 +124,8 @@ def notebook_context(
     counted as four characters here, as it is there. Raises `InvalidPath` and `RevisionNotFound`.
     """
     path = notebook_path(agent)
-    with moment(access, revision):
-        seen = statements.tree_now(access.tree).revision if revision is None else revision
+    with moment(access, revision) as now:
+        seen = now.tree.revision if revision is None else revision
         try:
             content = read_file(access, path, revision=revision).data.decode(errors="replace")
         except (FileNotFound, IsFolder):

@@ -19,7 +19,6 @@ from memsvc.recall.highlights import Highlighter
 from memsvc.recall.hits import Hit, HitsPage
 from memsvc.recall.ranking import MAX_RANKED, Facts, QueryVector, Ranked, rank
 from memsvc.recall.times import asked_range
-from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.files import rendered_lines
 from memsvc.tree.models import Block
@@ -123,7 +122,7 @@ def _ranked(
     vector = None if query.mode is Mode.LEXICAL else query_vector(text)
     start, pinned = _start(cursor, query, text) if cursor else (0, revision)
     with moment(access, pinned) as now:
-        tree = statements.tree_now(access.tree)
+        tree = now.tree
         if now.revision == tree.revision:
             now = replace(now, revision=None)
         candidates = _candidates(now, tree.language, query, text, vector)
@@ -138,9 +137,7 @@ def query_vector(text: str) -> QueryVector | None:
     """A query as numbers, by the model of the settings; None where there is none."""
     values = vectors.embed_query(text)
     model = embedder() if values is not None else None
-    return (
-        QueryVector(model.name, [float(value) for value in values]) if model and values is not None else None
-    )
+    return QueryVector(model.name, values.tolist()) if model and values is not None else None
 
 
 def _candidates(

@@ -77,7 +77,7 @@ def _horizon(tree: Tree, before: datetime) -> int:
 
 def _rehearsed(tree: Tree, horizon: int) -> Pruned:
     with moment(Access(tree, SYSTEM)) as now:
-        horizon = max(horizon, now.tree().history_from)
+        horizon = max(horizon, now.tree.history_from)
         blocks = Block.objects.of(tree).filter(removed_in__lte=horizon).count()
         files = File.objects.of(tree).filter(removed_in__lte=horizon).count()
     return Pruned(horizon, blocks, files)
@@ -101,7 +101,7 @@ def _remember_lines(tree: Tree, horizon: int, progress: Progress) -> None:
 def _files_with_history(tree: Tree, horizon: int) -> Sequence[UUID]:
     """The files of the horizon, by what their blocks refer to, of which blocks will go that are not gone yet."""
     with moment(Access(tree, SYSTEM)) as now:
-        ended = Block.objects.of(tree).filter(removed_in__gt=now.tree().history_from, removed_in__lte=horizon)
+        ended = Block.objects.of(tree).filter(removed_in__gt=now.tree.history_from, removed_in__lte=horizon)
         standing = Block.objects.of(tree).standing(horizon).filter(file_id__in=ended.values("file_id"))
         return list(standing.order_by("file_id").values_list("file_id", flat=True).distinct())
 

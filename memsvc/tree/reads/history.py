@@ -83,7 +83,7 @@ def _wanted(now: Moment, wanted: RevisionFilter) -> QuerySet[Revision]:
     if folder == "/":
         return revisions
     # Of those up to the oldest that is kept it is no longer known what they changed.
-    return revisions.filter(number__in=_numbers_below(now, folder), number__gt=now.tree().history_from)
+    return revisions.filter(number__in=_numbers_below(now, folder), number__gt=now.tree.history_from)
 
 
 def _within_sight(access: Access, folder: str) -> str | None:
@@ -151,13 +151,13 @@ def get_revision(access: Access, number: int) -> RevisionDetail:
     with moment(access) as now:
         row = revisions_of(now).filter(number=number).first()
         if row is None:
-            raise RevisionNotFound(number, now.tree().revision)
-        now.tree().require_revision(number - 1)
+            raise RevisionNotFound(number, now.tree.revision)
+        now.tree.require_revision(number - 1)
         step = _Span(now, number - 1, number)
         ids = step.touched()
         before, after = step.places(ids, number - 1, number)
         if access.prefix != "/" and not before and not after:
-            raise RevisionNotFound(number, now.tree().revision)
+            raise RevisionNotFound(number, now.tree.revision)
         files = [_file_change(before.get(file_id), after.get(file_id)) for file_id in ids]
         entries = _entry_changes(step, before, after)
     return RevisionDetail(
@@ -266,7 +266,7 @@ def diff(access: Access, old: int, new: int | None = None, *, path: str | None =
     """
     folder = canonical_folder(path)
     with moment(access) as now:
-        tree = now.tree()
+        tree = now.tree
         new = tree.revision if new is None else new
         for number in (old, new):
             tree.require_revision(number)

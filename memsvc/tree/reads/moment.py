@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -18,7 +19,7 @@ from memsvc.tree.results import Listed
 from memsvc.tree.scope import reading
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Moment:
     """`revision` is None for now, `at` is the instant that decides what has expired."""
 
@@ -26,6 +27,7 @@ class Moment:
     revision: int | None
     at: datetime
 
+    @cached_property
     def tree(self) -> Tree:
         """The tree's row as it is at this moment; the one that the access has may be of an earlier one."""
         return statements.tree_now(self.access.tree)
@@ -153,5 +155,5 @@ def moment(access: Access, revision: int | None = None) -> Iterator[Moment]:
     with reading(access):
         now = Moment(access=access, revision=revision, at=datetime.now(tz=UTC))
         if revision is not None:
-            now.tree().require_revision(revision)
+            now.tree.require_revision(revision)
         yield now

@@ -36,7 +36,7 @@ def blame(access: Access, path: str, *, revision: int | None = None) -> Blame:
         rows = list(now.blocks_of(file))
         if not decodes(content(rows, revision)):
             return Blame(path, [], {})
-        oldest = now.tree().history_from
+        oldest = now.tree.history_from
         marks = {row.pk: _superseded(row, own, revision) for row, own in _marks(now, rows, oldest)}
         arrival = _arrival(now, file, oldest)
         lines = [
@@ -94,7 +94,7 @@ def line_revisions(now: Moment, file_id: UUID) -> dict[UUID, list[int]]:
     # Only what came where something went can have lines from before.
     replaced = blocks.filter(removed_in__lte=now.revision).values("removed_in")
     rows = list(blocks.standing(now.revision).filter(added_in__in=replaced).order_by("position"))
-    found = {row.pk: [number for _, number in own] for row, own in _marks(now, rows, now.tree().history_from)}
+    found = {row.pk: [number for _, number in own] for row, own in _marks(now, rows, now.tree.history_from)}
     return {row.pk: found[row.pk] for row in rows if any(number != row.added_in for number in found[row.pk])}
 
 
@@ -164,7 +164,7 @@ def entry_history(access: Access, entry_id: str) -> list[EntryVersion]:
     state, "kept". Raises `EntryNotFound` where no revision that the access sees has an entry with this id.
     """
     with moment(access) as now:
-        oldest = now.tree().history_from
+        oldest = now.tree.history_from
         states = [
             state
             for each in reversed(_lineage(now, entry_id, oldest))

@@ -46,7 +46,7 @@ def replay(access: Access, *, revision: int | None = None) -> Iterator[Iterator[
 def _steps(now: Moment) -> Iterator[Step]:
     tree = now.access.tree
     revisions = Revision.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk).order_by("number")
-    oldest = now.tree().history_from
+    oldest = now.tree.history_from
     if oldest:
         yield _beginning(now, revisions.get(number=oldest))
         revisions = revisions.filter(number__gt=oldest)

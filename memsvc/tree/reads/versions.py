@@ -162,7 +162,7 @@ def _changes(
     """What these revisions did to files that the access sees, newest first."""
     by_number = {revision.number: revision for revision in revisions}
     touched = _kept(now, _touched(now, list(by_number), only=only))
-    oldest = now.tree().history_from
+    oldest = now.tree.history_from
     lives = _lives(now, {file_id for _, file_id in touched})
     for number, file_id in sorted(touched, reverse=True):
         as_of = max(number, oldest)
@@ -177,7 +177,7 @@ type _Touched = set[tuple[int, UUID]]
 
 def _kept(now: Moment, touched: _Touched) -> _Touched:
     """Without the versions that a file no longer had when the history that is left begins."""
-    oldest = now.tree().history_from
+    oldest = now.tree.history_from
     early = {file_id for number, file_id in touched if number <= oldest}
     if not early:
         return touched
@@ -220,7 +220,7 @@ def _touched(now: Moment, numbers: Collection[int] | None, *, only: Collection[U
         # Of a version that was redacted nothing else may be left.
         redactions.filter(_within("number", numbers)).values_list("number", "file_id"),
     ]
-    if numbers is None or min(numbers, default=0) <= now.tree().history_from:
+    if numbers is None or min(numbers, default=0) <= now.tree.history_from:
         # The newest change of which the rows were let go.
         found.append(files.filter(_within("pruned_in", numbers)).values_list("pruned_in", "content"))
     return {(number, file_id) for rows in found for number, file_id in rows.order_by().distinct() if number}
