@@ -14,6 +14,7 @@ from memsvc.format.documents import (
     with_superseded,
 )
 from memsvc.format.entries import (
+    CONFIDENCE_NUMBERS,
     DEFAULT_SOURCE,
     MAX_BODY_BYTES,
     MAX_ID_BYTES,
@@ -90,6 +91,7 @@ from memsvc.format.text import checked_text, one_line
 
 __all__ = [
     "CATEGORY_KIND",
+    "CONFIDENCE_NUMBERS",
     "DEFAULT_SOURCE",
     "EPISODIC_DIR",
     "KIND_DIRECTORIES",

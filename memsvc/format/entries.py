@@ -57,6 +57,12 @@ class Confidence(StrEnum):
     HIGH = "high"
 
 
+# What the levels are where confidence is a number.
+CONFIDENCE_NUMBERS: Mapping[Confidence, float] = MappingProxyType(
+    {Confidence.LOW: 0.3, Confidence.MEDIUM: 0.6, Confidence.HIGH: 0.9}
+)
+
+
 @dataclass(frozen=True, slots=True)
 class MemoryEntry:
     """One unit of memory with its provenance.

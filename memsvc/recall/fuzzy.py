@@ -1,6 +1,7 @@
 """Words that no entry holds as they are written: misspelt, cut short, or inside a longer word."""
 
 from collections.abc import Iterable
+from dataclasses import fields
 from uuid import UUID
 
 from django.contrib.postgres.search import TrigramWordSimilarity
@@ -15,7 +16,7 @@ _SHORTEST = 4
 _MOST_WORDS = 6
 _LIKENESS = 0.5
 _BEST_OF_EACH = 50
-_FACTS = ("created", "confidence", "tag_keys", "summary")
+_FACTS = [each.name for each in fields(Facts)]
 # What the whole of a query's words, found in another spelling, comes to beside 1 for the best found as written.
 WEIGHT = 0.7
 
@@ -33,6 +34,9 @@ def like(
     missing = [
         word for word in words if len(word) >= _SHORTEST and (not found_some or _is_among(word, unfound))
     ]
+    if missing:
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL pg_trgm.word_similarity_threshold = %s", [_LIKENESS])
     found: dict[UUID, tuple[float, Facts]] = {}
     for word in missing[:_MOST_WORDS]:
         for block_id, alike, facts in _like(entries, word):
@@ -50,8 +54,6 @@ def _is_among(word: str, stems: Iterable[str]) -> bool:
 
 
 def _like(entries: BlockQuerySet, word: str) -> list[tuple[UUID, float, Facts]]:
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL pg_trgm.word_similarity_threshold = %s", [_LIKENESS])
     near = entries.filter(search_text__trigram_word_similar=word)
     alike = near.annotate(alike=TrigramWordSimilarity(word, "search_text")).order_by(
         "-alike", "-created", "-pk"

@@ -1,19 +1,18 @@
 """Search with Mneme's ranking: over the vectors that the model of the settings has made, and without any words."""
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
 
 from memsvc import format
-from memsvc.format import CATEGORY_KIND, Confidence, InvalidText, MemoryCategory
+from memsvc.format import CATEGORY_KIND, CONFIDENCE_NUMBERS, Confidence, InvalidText, MemoryCategory
 from memsvc.recall.embedding import NONE
 from memsvc.recall.highlights import Highlighter
 from memsvc.recall.hits import Hit, HitsPage
 from memsvc.recall.mneme import CANDIDATES_FOR_EACH, Candidate, Scored, Scoring, retrieve
-from memsvc.recall.ranking import QueryVector, as_halfvec
+from memsvc.recall.ranking import MEANT, QueryVector, as_halfvec, wanted_entries
 from memsvc.recall.search import first_lines, query_vector
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Conflict, Unavailable
@@ -27,8 +26,6 @@ from memsvc.tree.reads.entries import (
     read_blocks,
 )
 from memsvc.tree.reads.moment import Moment, moment
-
-_CONFIDENCE: Final[Mapping[str, float]] = {Confidence.LOW: 0.3, Confidence.MEDIUM: 0.6, Confidence.HIGH: 0.9}
 
 
 class NoEmbedder(Conflict):
@@ -69,35 +66,28 @@ def search_as_mneme(
         return HitsPage(_hits(now, scored, text), next=None)
 
 
-# An entry is as near as its nearest part. MATERIALIZED as in `memsvc.recall.ranking`.
-_NEAREST = """
-WITH wanted AS MATERIALIZED ({wanted}),
-near AS MATERIALIZED (
-    SELECT wanted.id, max(1 - (v.embedding <=> %s::halfvec)) AS similarity
-    FROM recall_vector v JOIN wanted ON wanted.id = v.block_id
-    WHERE v.tenant_id = %s AND v.tree_id = %s AND v.model = %s
-    GROUP BY wanted.id
-)
-SELECT b.id, near.similarity, b.category, b.created, b.confidence
-FROM near JOIN tree_block b ON b.tenant_id = %s AND b.tree_id = %s AND b.id = near.id
-ORDER BY near.similarity DESC, b.created DESC, b.id DESC LIMIT %s
+_NEAREST = f"""
+WITH {{wanted}}, {MEANT}
+SELECT b.id, meant.similarity, b.category, b.created, b.confidence
+FROM meant JOIN tree_block b ON b.tenant_id = %s AND b.tree_id = %s AND b.id = meant.id
+ORDER BY meant.similarity DESC, b.created DESC, b.id DESC LIMIT %s
 """
 
 
 def _nearest(now: Moment, entries: BlockQuerySet, vector: QueryVector, most: int) -> list[Candidate[UUID]]:
     tree = now.access.tree
     owner = [tree.tenant_id, tree.pk]
-    wanted, parameters = entries.order_by().values_list("pk").query.sql_with_params()
+    wanted, parameters = wanted_entries(entries)
     values: list[Any] = [*parameters, as_halfvec(vector.values), *owner, vector.model, *owner, most]
     with connection.cursor() as cursor:
-        cursor.execute(_NEAREST.format(wanted=f"SELECT found.* FROM ({wanted}) AS found (id)"), values)
+        cursor.execute(_NEAREST.format(wanted=wanted), values)
         return [
             Candidate(
                 key=block_id,
                 similarity=similarity,
                 kind=CATEGORY_KIND[MemoryCategory(category)],
                 created=created,
-                confidence=_CONFIDENCE[confidence],
+                confidence=CONFIDENCE_NUMBERS[Confidence(confidence)],
             )
             for block_id, similarity, category, created, confidence in cursor.fetchall()
         ]

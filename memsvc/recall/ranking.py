@@ -102,7 +102,8 @@ _FORMER = "wanted JOIN tree_block b ON b.tenant_id = %s AND b.tree_id = %s AND b
 _UNFOUND = "(SELECT array_agg(lexeme) FROM term WHERE lexeme NOT IN (SELECT lexeme FROM rarity))"
 _NOT_LEXICAL = "lexical AS (SELECT NULL::uuid AS id, NULL::float AS bm25 WHERE false)"
 
-_SIMILAR = """
+# An entry is as near as its nearest part.
+MEANT = """
 meant AS MATERIALIZED (
     SELECT wanted.id, max(1 - (v.embedding <=> %s::halfvec)) AS similarity
     FROM recall_vector v JOIN wanted ON wanted.id = v.block_id
@@ -110,7 +111,7 @@ meant AS MATERIALIZED (
     GROUP BY wanted.id
 )
 """
-_NOT_SIMILAR = "meant AS (SELECT NULL::uuid AS id, NULL::float AS similarity WHERE false)"
+_NOT_MEANT = "meant AS (SELECT NULL::uuid AS id, NULL::float AS similarity WHERE false)"
 
 _FUSED = f"""
 best AS MATERIALIZED (
@@ -185,17 +186,17 @@ def _statement(
 ) -> tuple[str, list[Any]]:
     tree = now.access.tree
     owner = [tree.tenant_id, tree.pk]
-    wanted, parameters = _sql(entries)
-    parts = [f"wanted AS MATERIALIZED ({wanted})"]
+    wanted, parameters = wanted_entries(entries)
+    parts = [wanted]
     if asked is None:
         parts.append(_NOT_LEXICAL)
     else:
         parts += [_ASKED, _LEXICAL.format(candidates=_LIVE if now.revision is None else _FORMER)]
         parameters += [language, asked.words, asked.exact, *owner]
     if vector is None:
-        parts.append(_NOT_SIMILAR)
+        parts.append(_NOT_MEANT)
     else:
-        parts.append(_SIMILAR)
+        parts.append(MEANT)
         parameters += [as_halfvec(vector.values), *owner, vector.model]
     standing, numbers = _standing(now)
     parts.append(_FUSED.format(entries=standing, unfound="NULL::text[]" if asked is None else _UNFOUND))
@@ -203,11 +204,12 @@ def _statement(
     return "WITH " + ",\n".join(parts), parameters
 
 
-def _sql(entries: BlockQuerySet) -> tuple[str, list[Any]]:
+def wanted_entries(entries: BlockQuerySet) -> tuple[str, list[Any]]:
+    """The entries to choose from, and how many terms each has, as the table `wanted`; and its parameters."""
     counted = entries.order_by().annotate(terms_in_it=RawSQL("tree_block.words", []))
     found = counted.values_list("pk", "terms_in_it")
     sql, parameters = found.query.sql_with_params()
-    return f"SELECT found.* FROM ({sql}) AS found (id, words)", list(parameters)
+    return f"wanted AS MATERIALIZED (SELECT found.* FROM ({sql}) AS found (id, words))", list(parameters)
 
 
 def _standing(now: Moment) -> tuple[str, list[Any]]:
@@ -221,4 +223,5 @@ def _standing(now: Moment) -> tuple[str, list[Any]]:
 
 
 def as_halfvec(values: Sequence[float]) -> str:
+    """A vector as Postgres reads it; six digits tell any two numbers of half precision apart."""
     return "[" + ",".join(f"{value:.6g}" for value in values) + "]"

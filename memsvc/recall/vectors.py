@@ -16,6 +16,7 @@ from django.db import connection
 from memsvc.format.entries import trimmed_body
 from memsvc.recall.embedding import Embedder, EmbeddingError, Vector, Vectors, embedder
 from memsvc.recall.parts import parts
+from memsvc.recall.ranking import as_halfvec
 from memsvc.tree.models import Tree
 from memsvc.tree.scope import deriving
 from tenants.ids import uuid7
@@ -186,7 +187,8 @@ def _store(tree: Tree, model: Embedder, entries: Sequence[_Cut], vectors: Vector
         if _lock_mark(tree, model) is None:
             return 0
         row = one(
-            _STORE, [*new, [_literal(vector) for vector in vectors], tree.tenant_id, tree.pk, model.name]
+            _STORE,
+            [*new, [as_halfvec(vector.tolist()) for vector in vectors], tree.tenant_id, tree.pk, model.name],
         )
     return row[0] if row else 0
 
@@ -224,11 +226,6 @@ def _lock_mark(tree: Tree, model: Embedder) -> int | None:
     """None when the tree is gone, or a worker with another model has finished it."""
     row = one(_LOCK_MARK, [tree.tenant_id, tree.pk, model.name])
     return row[0] if row else None
-
-
-def _literal(vector: Vector) -> str:
-    # Five digits tell any two numbers of half precision apart.
-    return "[" + ",".join([f"{number:.5g}" for number in vector.tolist()]) + "]"
 
 
 def _settle(tree: Tree, model: Embedder, begun: _Begun) -> None:

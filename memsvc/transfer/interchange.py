@@ -12,9 +12,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from memsvc.format import CATEGORY_KIND, Confidence, FormatError, MemoryCategory, MemoryKind, spelt_path
+from memsvc.format import (
+    CATEGORY_KIND,
+    CONFIDENCE_NUMBERS,
+    Confidence,
+    FormatError,
+    MemoryCategory,
+    MemoryKind,
+    spelt_path,
+)
 from memsvc.format.entries import instant_of
-from memsvc.transfer.memories import NUMBERS, Memory
+from memsvc.transfer.memories import Memory
 
 FORMAT, VERSION = "memsvc-export", 1
 
@@ -193,9 +201,9 @@ def _category(content: Mapping[str, Any]) -> MemoryCategory:
 
 def _confidence(value: object) -> float:
     if value is None:
-        return NUMBERS[Confidence.MEDIUM]
-    if isinstance(value, str) and value in NUMBERS:
-        return NUMBERS[Confidence(value)]
+        return CONFIDENCE_NUMBERS[Confidence.MEDIUM]
+    if isinstance(value, str) and value in CONFIDENCE_NUMBERS:
+        return CONFIDENCE_NUMBERS[Confidence(value)]
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
         return float(value)
     raise InvalidLine("confidence must be a number from 0 to 1, or low, medium or high")

@@ -7,12 +7,17 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from memsvc import format
-from memsvc.format import Confidence, InvalidEntry, InvalidTitle, MemoryCategory, MemoryEntry
+from memsvc.format import (
+    CONFIDENCE_NUMBERS,
+    Confidence,
+    InvalidEntry,
+    InvalidTitle,
+    MemoryCategory,
+    MemoryEntry,
+)
 from memsvc.format.frontmatter import text_line
 from memsvc.tree.importing import ForeignEntry
 
-# The number that stands for each level on the way out.
-NUMBERS: Final = {Confidence.LOW: 0.3, Confidence.MEDIUM: 0.6, Confidence.HIGH: 0.9}
 # The key of the frontmatter under which an entry keeps what has no field of its own, as JSON.
 _ORIGIN: Final = "origin"
 
@@ -31,7 +36,7 @@ class Memory:
     summary: str = ""
     tags: tuple[str, ...] = ()
     source: str = ""
-    confidence: float = NUMBERS[Confidence.MEDIUM]
+    confidence: float = CONFIDENCE_NUMBERS[Confidence.MEDIUM]
     expires_at: datetime | None = None
     supersedes: str | None = None
     superseded_by: str | None = None
@@ -61,7 +66,7 @@ def memory_of(block: format.Block, path: str, expires_at: datetime | None) -> Me
         summary=entry.summary,
         tags=entry.tags,
         source=entry.source,
-        confidence=number if usable and isinstance(number, float) else NUMBERS[entry.confidence],
+        confidence=number if usable and isinstance(number, float) else CONFIDENCE_NUMBERS[entry.confidence],
         expires_at=expires_at,
         supersedes=entry.supersedes,
         superseded_by=entry.superseded_by,
@@ -112,7 +117,7 @@ def _path_for(entry: MemoryEntry) -> str:
 
 def _origin_line(entry: MemoryEntry, memory: Memory) -> str:
     origin = dict(memory.origin)
-    if memory.confidence != NUMBERS[entry.confidence]:
+    if memory.confidence != CONFIDENCE_NUMBERS[entry.confidence]:
         origin["confidence"] = memory.confidence
     # ASCII, so that no reader of YAML takes any of it for a line break.
     return text_line(_ORIGIN, json.dumps(origin, sort_keys=True, separators=(",", ":"))) if origin else ""
