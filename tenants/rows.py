@@ -47,6 +47,7 @@ def _converters(model: type[models.Model]) -> list[tuple[int, Callable[..., Any]
 def prepared() -> Iterator[CursorWrapper]:
     """A cursor for single statements whose values do not stand in their text."""
     # As Django's own cursor() does, which binds on the client and so can't prepare.
+    connection.close_if_health_check_failed()
     connection.ensure_connection()
     with connection.wrap_database_errors:
         cursor = ServerBindingCursor(connection.connection)  # type: ignore[call-arg]  # the stubs know psycopg2's
