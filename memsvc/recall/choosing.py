@@ -67,10 +67,9 @@ _SIMILARITY = "-(v.embedding <#> (SELECT meaning FROM question)) AS similarity"
 # Of the nearest first, one after the other, whether it holds: most do.
 _NEAREST_OF_ALL = f"""
 nearest AS MATERIALIZED (
-    SELECT block_id AS id, max(similarity) AS similarity FROM (
+    SELECT block_id AS id, max(similarity) AS similarity, count(*) AS parts FROM (
         SELECT block_id, similarity FROM (
-            SELECT v.block_id, {_SIMILARITY} FROM recall_vector v WHERE {_PARTS}
-            ORDER BY similarity DESC, v.block_id DESC OFFSET 0
+            SELECT v.block_id, {_SIMILARITY} FROM recall_vector v WHERE {_PARTS} {{order}}
         ) AS part
         CROSS JOIN LATERAL (
             SELECT FROM tree_block b WHERE {_IN_TREE} AND b.id = part.block_id AND {_HOLDS_NOW} OFFSET 0
@@ -79,22 +78,34 @@ nearest AS MATERIALIZED (
     ) AS parts GROUP BY block_id
 )
 """
+_COMPARED = _NEAREST_OF_ALL.format(order="ORDER BY similarity DESC, v.block_id DESC OFFSET 0")
+# The limit lets the planner take the index; it is never reached while most entries hold.
+_BY_INDEX = """
+AND v.indexed = {dimensions}
+ORDER BY v.embedding::halfvec({dimensions}) <#> (SELECT meaning FROM question) LIMIT {most}
+"""
 
 
 def is_everything(now: Moment, wanted: EntryFilter) -> bool:
     return now.revision is None and now.access.prefix == "/" and wanted == EVERY_ACTIVE
 
 
-def everything(now: Moment) -> Chosen:
-    """All that holds now, for one who sees the whole tree."""
+def everything(now: Moment, *, dimensions: int | None = None) -> Chosen:
+    """All that holds now, for one who sees the whole tree; the nearest by the index of vectors of so many dimensions,
+    which may find fewer than there are, or without one.
+    """
     tree = now.tree
     return Chosen(
         parts=[_SIZE_OF_ALL, _SAMPLE_OF_ALL],
         candidates=_CANDIDATES_OF_ALL,
-        nearest=_NEAREST_OF_ALL,
+        nearest=_by_index(dimensions) if dimensions else _COMPARED,
         holds=_HOLDS_NOW,
         values=_owner(now) | {"entries": tree.entry_count, "terms": tree.term_count},
     )
+
+
+def _by_index(dimensions: int) -> str:
+    return _NEAREST_OF_ALL.format(order=_BY_INDEX.format(dimensions=dimensions, most=4 * OF_EACH))
 
 
 _SIZE = (
@@ -118,7 +129,7 @@ candidate AS MATERIALIZED (
 """
 NEAREST = f"""
 nearest AS MATERIALIZED (
-    SELECT id, max(similarity) AS similarity FROM (
+    SELECT id, max(similarity) AS similarity, count(*) AS parts FROM (
         SELECT wanted.id, {_SIMILARITY}
         FROM recall_vector v JOIN wanted ON wanted.id = v.block_id WHERE {_PARTS}
         ORDER BY similarity DESC, id DESC LIMIT {{most}}

@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from memsvc.recall import choosing
-from memsvc.recall.choosing import OF_EACH
+from memsvc.recall import choosing, near
+from memsvc.recall.choosing import OF_EACH, Chosen
 from memsvc.tree.reads.entries import EntryFilter
 from memsvc.tree.reads.moment import Moment
 from memsvc.tree.words import Terms
@@ -145,7 +145,7 @@ near AS MATERIALIZED (
     ) AS beside
     GROUP BY beside.id
 )
-SELECT ranked.*, {{unfound}}, b.created, b.confidence, b.tag_keys, b.summary
+SELECT ranked.*, {{unfound}}, {{nearest}}, b.created, b.confidence, b.tag_keys, b.summary
 FROM (
     SELECT id, fused.score + {NEIGHBOUR_WEIGHT} * coalesce(near.score, 0) AS total,
            coalesce(fused.bm25, 0), fused.similarity, {NEIGHBOUR_WEIGHT} * coalesce(near.score, 0)
@@ -159,29 +159,44 @@ ORDER BY total DESC, ranked.id DESC
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The best entries, best first. `unfound` are terms of the query that no entry holds."""
+    """The best entries, best first. `unfound` are terms of the query that no entry holds.
+
+    `nearest` counts the parts of entries that were found by their meaning.
+    """
 
     items: list[Ranked]
     unfound: list[str]
+    nearest: int
 
 
 def rank(now: Moment, wanted: EntryFilter, asked: Terms | None, vector: QueryVector | None) -> Ranking:
     """The best of the entries that are wanted, at most `MAX_RANKED`: by words, by meaning, or by both."""
-    statement, values = _statement(now, wanted, asked, vector)
+    if not choosing.is_everything(now, wanted):
+        return _ranked(now, choosing.some(now, wanted), asked, vector)
+    if vector and near.use(now.tree, vector.model):
+        # An index that is shared can end before it has found enough of one tree.
+        found = _ranked(now, choosing.everything(now, dimensions=len(vector.values)), asked, vector)
+        if found.nearest >= OF_EACH:
+            return found
+    return _ranked(now, choosing.everything(now), asked, vector)
+
+
+def _ranked(now: Moment, chosen: Chosen, asked: Terms | None, vector: QueryVector | None) -> Ranking:
+    statement, values = _statement(now, chosen, asked, vector)
     with prepared() as cursor:
         cursor.execute(statement, values)
         rows = cursor.fetchall()
     items = [
         Ranked(block_id, score, bm25, similarity, neighbours, Facts(*facts))
-        for block_id, score, bm25, similarity, neighbours, _, *facts in rows
+        for block_id, score, bm25, similarity, neighbours, _, _, *facts in rows
     ]
-    return Ranking(items, (rows[0][5] or []) if rows else [])
+    unfound, nearest = rows[0][5:7] if rows else (None, None)
+    return Ranking(items, unfound or [], nearest or 0)
 
 
 def _statement(
-    now: Moment, wanted: EntryFilter, asked: Terms | None, vector: QueryVector | None
+    now: Moment, chosen: Chosen, asked: Terms | None, vector: QueryVector | None
 ) -> tuple[str, dict[str, Any]]:
-    chosen = choosing.everything(now) if choosing.is_everything(now, wanted) else choosing.some(now, wanted)
     parts, values = [*chosen.parts], chosen.values
     if asked is None:
         parts.append(_NOT_LEXICAL)
@@ -193,7 +208,9 @@ def _statement(
     else:
         parts += [choosing.QUESTION, chosen.nearest, _MEANT]
         values |= {"meaning": as_halfvec(vector.values), "model": vector.model}
-    parts.append(_FUSED.format(holds=chosen.holds, unfound="NULL::text[]" if asked is None else _UNFOUND))
+    unfound = "NULL::text[]" if asked is None else _UNFOUND
+    nearest = "NULL::int" if vector is None else "(SELECT sum(parts)::int FROM nearest)"
+    parts.append(_FUSED.format(holds=chosen.holds, unfound=unfound, nearest=nearest))
     return "WITH " + ",\n".join(parts), values
 
 
