@@ -117,17 +117,18 @@ def _enter_index(tree: Tree, model: Embedder) -> None:
 
 
 _OTHER_VECTORS = """
-WITH made AS MATERIALIZED (
-    SELECT row_number() OVER (ORDER BY block_id) - 1 AS number, count(*) OVER () AS count, model, embedding
-    FROM recall_vector WHERE tenant_id = %(tenant)s AND tree_id = %(tree)s
-), lacking AS (
-    SELECT id, row_number() OVER (ORDER BY id) AS number FROM tree_block b
-    WHERE tenant_id = %(tenant)s AND tree_id = %(tree)s AND kind = 'entry'
-      AND NOT EXISTS (SELECT FROM recall_vector v WHERE v.tree_id = %(tree)s AND v.block_id = b.id)
-)
+CREATE TEMPORARY TABLE made AS
+SELECT row_number() OVER (ORDER BY block_id) - 1 AS number, count(*) OVER () AS count, model, embedding
+FROM recall_vector WHERE tenant_id = %(tenant)s AND tree_id = %(tree)s;
+CREATE TEMPORARY TABLE lacking AS
+SELECT id, row_number() OVER (ORDER BY id) AS number FROM tree_block b
+WHERE tenant_id = %(tenant)s AND tree_id = %(tree)s AND kind = 'entry'
+  AND id NOT IN (SELECT block_id FROM recall_vector WHERE tree_id = %(tree)s);
+ANALYZE made, lacking;
 INSERT INTO recall_vector (id, tenant_id, tree_id, block_id, part, model, embedding)
 SELECT uuidv7(), %(tenant)s, %(tree)s, lacking.id, 0, one.model, l2_normalize(one.embedding + other.embedding)
 FROM lacking
 JOIN made one ON one.number = lacking.number %% one.count
-JOIN made other ON other.number = (lacking.number / other.count + 7 * lacking.number) %% other.count
+JOIN made other ON other.number = (lacking.number / other.count + 7 * lacking.number) %% other.count;
+DROP TABLE made, lacking;
 """
