@@ -106,8 +106,8 @@ def test_a_write_with_a_key_of_its_own_is_one_transaction(api: APIClient, entry:
         )
     assert answer.status_code == 201
     # 1 key and tenant  2 begin  3 claim  4 tree  5 tenant and lock  6 the old entry  7 id, file and its end
-    # 8 block  9 supersession  10 file  11 index and row  12 row closed  13 new row  14 index file  15 revision
-    # 16 answer  17 end
+    # 8 block  9 supersession and file  10 index and row  11 old row, new row and index file  12 revision
+    # 13 answer  14 end
     told = "\n".join(query["sql"][:100] for query in captured.captured_queries)
-    assert len(captured) <= 17, told
+    assert len(captured) <= 14, told
     assert told.count("SAVEPOINT") == 2, told
