@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from django.db import connection, models
+from django.db import DEFAULT_DB_ALIAS, connection, connections, models
 from django.db.backends.postgresql.base import ServerBindingCursor
 from django.db.backends.utils import CursorWrapper
 
@@ -46,12 +46,14 @@ def _converters(model: type[models.Model]) -> list[tuple[int, Callable[..., Any]
 @contextmanager
 def prepared() -> Iterator[CursorWrapper]:
     """A cursor for single statements whose values do not stand in their text."""
+    # Looked up once: `connection` does it with each attribute that it is asked for.
+    held = connections[DEFAULT_DB_ALIAS]
     # As Django's own cursor() does, which binds on the client and so can't prepare.
-    connection.close_if_health_check_failed()
-    connection.ensure_connection()
-    with connection.wrap_database_errors:
-        cursor = ServerBindingCursor(connection.connection)  # type: ignore[call-arg]  # the stubs know psycopg2's
-    with connection._prepare_cursor(cursor) as wrapped:  # type: ignore[attr-defined]
+    held.close_if_health_check_failed()
+    held.ensure_connection()
+    with held.wrap_database_errors:
+        cursor = ServerBindingCursor(held.connection)  # type: ignore[call-arg]  # the stubs know psycopg2's
+    with held._prepare_cursor(cursor) as wrapped:  # type: ignore[attr-defined]
         yield wrapped
 
 

@@ -148,6 +148,4 @@ def operation_of(given: Data) -> Operation:
         message = f"This must be one of: {', '.join(OPERATIONS)}."
         raise serializers.ValidationError({"op": [message]}, code="invalid_choice")
     shape, build = known
-    checked = shape(data=given)
-    checked.is_valid(raise_exception=True)
-    return build(checked.validated_data)
+    return build(shape.checked(given))

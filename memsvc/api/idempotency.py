@@ -12,13 +12,13 @@ from functools import wraps
 from hashlib import file_digest, sha256
 from typing import TYPE_CHECKING, Any
 
-from django.db import transaction
 from django.http import HttpResponse
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memsvc.api.problems import AnswerRedacted, IdempotencyInFlight, IdempotencyKeyReused, InvalidRequest
+from memsvc.tree.scope import Whole
 from tenants import idempotency
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def _done_once(view: "TenantView", request: Request, key: str, write: Callable[[
     # Reads the body before the transaction begins: a slow client must hold nothing.
     fingerprint = _fingerprint(view, request)
     try:
-        with transaction.atomic():
+        with Whole():
             claim = idempotency.claim(view.caller.tenant, key, fingerprint)
             if view.thinks_for_long:
                 idempotency.allow_idling()

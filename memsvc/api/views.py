@@ -72,9 +72,7 @@ class TenantView(APIView):
         method = self._method()
         self._require(method)
         require_plain_body(request.META, self.max_body_bytes)
-        query = self.queries.get(method, NoQuery)(data=request.query_params)
-        query.is_valid(raise_exception=True)
-        self.params = query.validated_data
+        self.params = self.queries.get(method, NoQuery).checked(request.query_params)
 
     @property
     def max_body_bytes(self) -> int:
@@ -97,9 +95,7 @@ class TenantView(APIView):
 
     def body(self, shape: type[Input]) -> dict[str, Any]:
         """The checked fields of the JSON body."""
-        given = shape(data=self.request.data)
-        given.is_valid(raise_exception=True)
-        return cast(dict[str, Any], given.validated_data)
+        return shape.checked(self.request.data)
 
     def tree_in_answer(self) -> UUID | None:
         """The tree whose content an answer may hold."""

@@ -157,13 +157,16 @@ def _append(change: Change, file: File, last: Block | None, composed: Composed, 
         for n, block in enumerate(format.cut_file(file.path, addition), start=1)
     ]
     rows[-1].expires_at = composed.expires_at
-    files.insert_blocks(change, rows, free_ids=True)
     file.size += sum(row.size for row in rows)
     file.lines += sum(row.lines for row in rows)
     file.sha256 = ""
+    if is_last:
+        files.touch(change, file)
+        statements.append_blocks(file, rows, language=change.tree.language)
+    else:
+        files.insert_blocks(change, rows, free_ids=True)
     if file.next_expiry or composed.expires_at:
         files.count(change, file)
-    if is_last:
         files.save(change, file)
 
 
@@ -200,14 +203,15 @@ def splice(change: Change, file: File, target: Block, *, by: str) -> None:
         _rewrite(change, file, target, after)
         return
     spliced = len(after) - len(before)
-    statements.retire_block(target, by=by, revision=change.number, spliced=spliced)
-    change.retired.append(target.pk)
     file.size += spliced
     file.lines += 1
     file.sha256 = ""
+    files.touch(change, file)
+    statements.retire_block(file, target, by=by, revision=change.number, spliced=spliced)
+    change.retired.append(target.pk)
     if file.next_expiry:
         files.count(change, file)
-    files.save(change, file)
+        files.save(change, file)
 
 
 def _rewrite(change: Change, file: File, target: Block, data: bytes) -> None:

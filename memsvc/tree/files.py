@@ -431,9 +431,14 @@ def count(change: Change, file: File) -> None:
 
 def save(change: Change, file: File) -> None:
     """Keep what changed of a file's description."""
+    touch(change, file)
+    statements.save_file(file)
+
+
+def touch(change: Change, file: File) -> None:
+    """Say that this change is a file's newest one; the statement that makes it keeps the file, too."""
     change.made = True
     file.changed_in, file.modified_at = change.number, change.at
-    statements.save_file(file)
 
 
 def close_files(change: Change, files: Sequence[File]) -> None:

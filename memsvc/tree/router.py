@@ -97,10 +97,16 @@ def _put(
     raw = (row.to_row() + line_end).encode()
     block = row_of(format.Block(BlockKind.ROW, raw), index, position=position, revision=change.number)
     block.expires_at = expires_at
-    if instead_of is not None:
-        statements.close_blocks([instead_of], index.tenant_id, change.number)
-    statements.insert_blocks([block], language=change.tree.language)
     _resize(change, index, added=[block], removed=[instead_of] if instead_of else [])
+    files.touch(change, index)
+    language = change.tree.language
+    if instead_of is None:
+        statements.append_blocks(index, [block], language=language)
+    else:
+        statements.replace_block(index, instead_of, block, revision=change.number, language=language)
+    if index.next_expiry or block.expires_at:
+        files.count(change, index)
+        files.save(change, index)
 
 
 def _line_end(line: str) -> str:
@@ -134,9 +140,6 @@ def _resize(change: Change, index: File, *, added: Sequence[Block], removed: Seq
     index.size += sum(block.size for block in added) - sum(block.size for block in seen)
     index.lines += sum(block.lines for block in added) - sum(block.lines for block in seen)
     index.sha256 = ""
-    if index.next_expiry or any(block.expires_at for block in added):
-        files.count(change, index)
-    files.save(change, index)
 
 
 def forget(change: Change, paths: Iterable[str]) -> None:
@@ -151,6 +154,9 @@ def forget(change: Change, paths: Iterable[str]) -> None:
         if index and gone:
             _rows(index).filter(pk__in=[row.pk for row in gone]).update(removed_in=change.number)
             _resize(change, index, added=[], removed=gone)
+            if index.next_expiry:
+                files.count(change, index)
+            files.save(change, index)
 
 
 def carry(change: Change, moved: Sequence[tuple[str, str]]) -> None:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from django.db import (
+    DEFAULT_DB_ALIAS,
     DatabaseError,
     InterfaceError,
     OperationalError,
@@ -30,6 +31,13 @@ from tenants.actors import Actor
 _BUSY_STATES = ("55P03", "40001", "40P01")
 # Connection lost or refused, server stopping, idle transaction ended, out of connections, statement timeout.
 _UNAVAILABLE_STATES = ("08", "57P", "25P03", "53300", "57014")
+
+
+class Whole(transaction.Atomic):
+    """A transaction that whatever fails in it ends, so that a change inside needs no savepoint of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(using=DEFAULT_DB_ALIAS, savepoint=True, durable=False)
 
 
 @dataclass(slots=True)
@@ -63,14 +71,15 @@ def reading(access: Access) -> Iterator[None]:
 
 
 @contextmanager
-def changing(access: Access, action: str, *, message: str = "") -> Iterator[Change]:
+def changing(access: Access, action: str, *, message: str = "", rehearsed: bool = False) -> Iterator[Change]:
     """Lock the tree, and keep what is done inside as its next revision.
 
+    A change that is `rehearsed` will be ended by an exception, after which the transaction around it goes on.
     Raises `ReadOnly` for an access that may not write, `Busy` when the lock is not to be had in time,
     `TreeArchived`, and `TreeNotFound` when the tree was deleted meanwhile; then nothing was changed.
     """
     access.require_write()
-    with _transaction():
+    with _transaction(savepoint=rehearsed or not _in_whole()):
         tree = statements.lock_tree(access.tree)
         if tree is None:
             raise TreeNotFound(access.tree.name)
@@ -116,9 +125,9 @@ def _record(change: Change, action: str, message: str) -> None:
 
 
 @contextmanager
-def _transaction() -> Iterator[None]:
+def _transaction(*, savepoint: bool = True) -> Iterator[None]:
     try:
-        with transaction.atomic():
+        with transaction.atomic(savepoint=savepoint):
             yield
     except (InterfaceError, DatabaseError) as error:
         answer = _translated(error)
@@ -136,6 +145,10 @@ def _nested() -> bool:
     return len(connection.savepoint_ids) > 0 or len(connection.atomic_blocks) > 1
 
 
+def _in_whole() -> bool:
+    return bool(connection.atomic_blocks) and isinstance(connection.atomic_blocks[-1], Whole)
+
+
 def _translated(error: DatabaseError | InterfaceError) -> TreeError | None:
     """A clear, retryable answer for what passes by itself; None for anything else, which is a fault of ours."""
     state = getattr(error.__cause__, "sqlstate", None)
@@ -145,4 +158,4 @@ def _translated(error: DatabaseError | InterfaceError) -> TreeError | None:
     return Unavailable() if passes and isinstance(error, (OperationalError, InterfaceError)) else None
 
 
-__all__ = ["Change", "TreeError", "changing", "deriving", "holding", "reading"]
+__all__ = ["Change", "TreeError", "Whole", "changing", "deriving", "holding", "reading"]

@@ -261,7 +261,7 @@ def import_entries(
     what would be.
     """
     expire = {(entry_id, ""): moment for entry_id, moment in expiries.items()}
-    with suppress(_NotKept), one_revision(access, "tree.import", message) as change:
+    with suppress(_NotKept), one_revision(access, "tree.import", message, rehearsed=rehearse) as change:
         outcomes = _import(change, access, imported, expire)
         change.index_behind = bool(outcomes)
         found = importing.bring_in(change, access, foreign)
@@ -356,7 +356,7 @@ def undo(
     if (revision is None) == (actor is None):
         raise InvalidText("name either the revision or the actor whose changes are to be undone")
     try:
-        with one_revision(access, "undo", message) as change:
+        with one_revision(access, "undo", message, rehearsed=rehearse) as change:
             revisions = restoring.revisions_to_undo(change, revision=revision, actor=actor, since=since)
             done = restoring.undo(change, access, revisions)
             if rehearse:
@@ -384,9 +384,11 @@ def _one[R](access: Access, action: str, step: Step[R], message: str) -> R:
 
 
 @contextmanager
-def one_revision(access: Access, action: str, message: str = "") -> Iterator[Change]:
+def one_revision(
+    access: Access, action: str, message: str = "", *, rehearsed: bool = False
+) -> Iterator[Change]:
     """A change at whose end the index files agree with the tree, also when an import left them behind."""
-    with changing(access, action, message=_message(message)) as change:
+    with changing(access, action, message=_message(message), rehearsed=rehearsed) as change:
         yield change
         if change.made and change.tree.index_behind and not change.index_behind:
             router.complete(change)

@@ -19,6 +19,7 @@ from tenants.rows import columns, execute, instance, names, one, prepared
 
 _ROWS_AT_ONCE = 200
 
+type _Statement = tuple[str, list[object]]
 
 _BLOCK_NAMES = names(Block)
 # How many columns the rows of a join begin with.
@@ -222,15 +223,18 @@ _ENTRY_VALUES = f"({', '.join(['%s'] * _BLOCK)}, {_TSV})"
 def insert_blocks(rows: Sequence[Block], *, language: str) -> None:
     """Add rows, entries with the terms that they are found by in a language."""
     for start in range(0, len(rows), _ROWS_AT_ONCE):
-        some = rows[start : start + _ROWS_AT_ONCE]
-        values: list[object] = []
-        for row in some:
-            values += [getattr(row, name) for name in _BLOCK_NAMES]
-            if row.kind == BlockKind.ENTRY:
-                found = terms_of(row)
-                values += [language, found.words, found.exact]
-        places = [_ENTRY_VALUES if row.kind == BlockKind.ENTRY else _BLOCK_VALUES for row in some]
-        execute(_INSERT_BLOCKS + ", ".join(places), values)
+        execute(*_insertion(rows[start : start + _ROWS_AT_ONCE], language))
+
+
+def _insertion(rows: Sequence[Block], language: str) -> _Statement:
+    values: list[object] = []
+    for row in rows:
+        values += [getattr(row, name) for name in _BLOCK_NAMES]
+        if row.kind == BlockKind.ENTRY:
+            found = terms_of(row)
+            values += [language, found.words, found.exact]
+    places = [_ENTRY_VALUES if row.kind == BlockKind.ENTRY else _BLOCK_VALUES for row in rows]
+    return _INSERT_BLOCKS + ", ".join(places), values
 
 
 def terms_of(row: Block) -> Terms:
@@ -250,17 +254,11 @@ _CLOSE_BLOCKS = "UPDATE tree_block SET removed_in = %s WHERE tenant_id = %s AND 
 
 
 def close_blocks(rows: Iterable[Block], tenant_id: UUID, revision: int) -> None:
-    execute(_CLOSE_BLOCKS, [revision, tenant_id, [row.pk for row in rows]])
+    execute(*_closure(rows, tenant_id, revision))
 
 
-_RETIRE_BLOCK = """
-UPDATE tree_block SET superseded_by = %s, superseded_in = %s, spliced = %s WHERE tenant_id = %s AND id = %s
-"""
-
-
-def retire_block(block: Block, *, by: str, revision: int, spliced: int) -> None:
-    """Say that an entry is superseded. None of these columns is in an index, so that none is written."""
-    execute(_RETIRE_BLOCK, [by, revision, spliced, block.tenant_id, block.pk])
+def _closure(rows: Iterable[Block], tenant_id: UUID, revision: int) -> _Statement:
+    return _CLOSE_BLOCKS, [revision, tenant_id, [row.pk for row in rows]]
 
 
 _SAVE_FILE = """
@@ -272,8 +270,42 @@ WHERE tenant_id = %s AND id = %s
 
 def save_file(file: File) -> None:
     """Keep what describes a file's content."""
+    execute(*_description(file))
+
+
+def _description(file: File) -> _Statement:
     described = [file.changed_in, file.modified_at, file.size, file.lines, file.is_text, file.newline]
-    execute(_SAVE_FILE, [*described, file.sha256, file.next_expiry, file.tenant_id, file.pk])
+    return _SAVE_FILE, [*described, file.sha256, file.next_expiry, file.tenant_id, file.pk]
+
+
+def append_blocks(file: File, rows: Sequence[Block], *, language: str) -> None:
+    """Add rows to a file, and keep what describes it."""
+    _at_once(_description(file), _insertion(rows, language))
+
+
+def replace_block(file: File, old: Block, new: Block, *, revision: int, language: str) -> None:
+    """Put a row that is no entry in the place of another, and keep what describes their file."""
+    _at_once(_closure([old], file.tenant_id, revision), _description(file), _insertion([new], language))
+
+
+_RETIRE_BLOCK = """
+UPDATE tree_block SET superseded_by = %s, superseded_in = %s, spliced = %s WHERE tenant_id = %s AND id = %s
+"""
+
+
+def retire_block(file: File, block: Block, *, by: str, revision: int, spliced: int) -> None:
+    """Say that an entry is superseded, and keep what describes its file.
+
+    None of these columns is in an index, so that none is written.
+    """
+    _at_once(_description(file), (_RETIRE_BLOCK, [by, revision, spliced, block.tenant_id, block.pk]))
+
+
+def _at_once(*changes: _Statement) -> None:
+    """Changes of different rows in one statement: to send each by itself would double what they cost."""
+    *others, (last, values) = changes
+    named = ", ".join(f"change_{n} AS ({sql})" for n, (sql, _) in enumerate(others, start=1))
+    execute(f"WITH {named} {last}", [value for _, given in others for value in given] + values)
 
 
 # What a change adds to the counts of a tree, and what it takes from them. Its own rows are found by its number, and

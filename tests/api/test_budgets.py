@@ -95,3 +95,19 @@ def test_a_write_costs_two_statements_more_than_its_service(api: APIClient, entr
             sql for sql in found if "tenants_apikey" in sql or ("tree_tree" in sql and " AND name = " in sql)
         ]
         assert len(of_door) == 2, name
+
+
+def test_a_write_with_a_key_of_its_own_is_one_transaction(api: APIClient, entry: dict[str, Any]) -> None:
+    """All of it fails together, so that its service needs no savepoint. The one that is sent lies in the test's own."""
+    body = {"body": "x", "summary": "y"}
+    with CaptureQueriesContext(connection) as captured:
+        answer = api.post(
+            f"{ENTRIES}/{entry['id']}:supersede", body, format="json", headers={"Idempotency-Key": "k"}
+        )
+    assert answer.status_code == 201
+    # 1 key and tenant  2 begin  3 claim  4 tree  5 tenant and lock  6 the old entry  7 id, file and its end
+    # 8 block  9 supersession and file  10 index and row  11 old row, new row and index file  12 revision
+    # 13 answer  14 end
+    told = "\n".join(query["sql"][:100] for query in captured.captured_queries)
+    assert len(captured) <= 14, told
+    assert told.count("SAVEPOINT") == 2, told
