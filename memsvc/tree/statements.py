@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
+from psycopg.types.json import Jsonb
 
 from memsvc.format import BlockKind
 from memsvc.format.entries import trimmed_body
@@ -225,12 +226,16 @@ def insert_blocks(rows: Sequence[Block], *, language: str) -> None:
         some = rows[start : start + _ROWS_AT_ONCE]
         values: list[object] = []
         for row in some:
-            values += [getattr(row, name) for name in _BLOCK_NAMES]
+            values += [_stored(getattr(row, name)) for name in _BLOCK_NAMES]
             if row.kind == BlockKind.ENTRY:
                 found = terms_of(row)
                 values += [language, found.words, found.exact]
         places = [_ENTRY_VALUES if row.kind == BlockKind.ENTRY else _BLOCK_VALUES for row in some]
         execute(_INSERT_BLOCKS + ", ".join(places), values)
+
+
+def _stored(value: object) -> object:
+    return Jsonb(value) if isinstance(value, dict) else value
 
 
 def terms_of(row: Block) -> Terms:
