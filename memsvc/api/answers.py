@@ -4,7 +4,7 @@ from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from memsvc.format import IndexRow, MemoryEntry
+from memsvc.format import IndexRow, MemoryEntry, Metadata
 from memsvc.recall.context import Context, ContextFormat
 from memsvc.recall.hits import Hit, HitsPage
 from memsvc.tree.models import Tree
@@ -165,14 +165,14 @@ def downloaded(path: str, found: FileContent | None, error: str | None) -> Json:
 
 
 def entry(found: EntryRead | EntryWritten) -> Json:
-    return memory_entry(found.entry) | {
+    return memory_entry(found.entry, found.metadata) | {
         "path": found.path,
         "expires_at": found.expires_at,
         "revision": found.revision,
     }
 
 
-def memory_entry(memory: MemoryEntry) -> Json:
+def memory_entry(memory: MemoryEntry, metadata: Metadata) -> Json:
     return {
         "id": memory.entry_id,
         "category": memory.category,
@@ -186,6 +186,7 @@ def memory_entry(memory: MemoryEntry) -> Json:
         "supersedes": memory.supersedes,
         "superseded_by": memory.superseded_by,
         "is_active": memory.is_active,
+        "metadata": dict(metadata),
     }
 
 
@@ -280,7 +281,7 @@ def entry_version(found: EntryVersion) -> Json:
         "revision": revision(found.revision),
         "action": found.action,
         "path": found.path,
-        "entry": memory_entry(found.entry),
+        "entry": memory_entry(found.entry, found.metadata),
     }
 
 

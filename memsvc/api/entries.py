@@ -40,6 +40,7 @@ class EntriesView(TreeView):
             since=params["since"],
             until=params["until"],
             path_prefix=params["path_prefix"],
+            metadata=params["metadata"],
             active=ACTIVE[params["status"]],
         )
         page = reads.list_entries(
@@ -117,4 +118,5 @@ def draft_of(data: dict[str, Any]) -> EntryDraft:
         when=data["when"],
         supersedes=data["supersedes"],
         expires_at=data["expires_at"],
+        metadata=data["metadata"],
     )

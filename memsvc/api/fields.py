@@ -13,11 +13,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from rest_framework import serializers
 
-from memsvc.format import checked_text, spelt_path, visible_path
+from memsvc.api.parsers import parse_object
+from memsvc.api.problems import InvalidJson
+from memsvc.format import checked_metadata, checked_text, spelt_path, visible_path
 
 MAX_LINE_BYTES = 4096
 MAX_TAG_BYTES = 256
 MAX_TAGS = 100
+MAX_FILTER_BYTES = 16 * 1024
 # Both ends of Postgres' bigint.
 MAX_NUMBER = 2**63 - 1
 MIN_NUMBER = -(2**63)
@@ -193,6 +196,34 @@ class TagsField(serializers.ListField):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(child=TextField(max_bytes=MAX_TAG_BYTES), max_length=MAX_TAGS, **options)
+
+
+class EntryMetadataField(serializers.Field[dict[str, Any], Any, dict[str, Any], Any]):
+    """An object of names with text, a number, true or false, or a list of these."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        return dict(checked_metadata(_require_object(data)))
+
+
+class MetadataFilterField(serializers.Field[dict[str, Any], Any, dict[str, Any], Any]):
+    """An object of names with a value, or an object of operators; in a query string as JSON."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, str):
+            return _require_object(data)
+        text = checked_text(data, field=self.field_name or "item", max_bytes=MAX_FILTER_BYTES)
+        try:
+            return parse_object(text.encode())
+        except InvalidJson as error:
+            raise serializers.ValidationError(
+                f"This must be a JSON object: {error.detail}", code="invalid"
+            ) from None
+
+
+def _require_object(data: Any) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise serializers.ValidationError("This must be an object.", code="invalid")
+    return data
 
 
 def require_text(data: Any) -> str:

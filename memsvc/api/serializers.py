@@ -14,12 +14,14 @@ from rest_framework import serializers
 from memsvc.api.fields import (
     MAX_NUMBER,
     BytesField,
+    EntryMetadataField,
     EnumField,
     FlagField,
     FolderField,
     FractionField,
     InstantField,
     LimitField,
+    MetadataFilterField,
     NewPathField,
     NumberField,
     PathField,
@@ -250,6 +252,7 @@ class EntriesQuery(RevisionQuery):
     since = InstantField(default=None)
     until = InstantField(default=None)
     path_prefix = FolderField(default=None)
+    metadata = MetadataFilterField(default=None)
     limit = LimitField(default=100, maximum=MAX_PAGE)
     cursor = TextField(default=None)
 
@@ -269,6 +272,7 @@ class SearchInput(AsOf):
     since = InstantField(default=None)
     until = InstantField(default=None)
     path_prefix = FolderField(default=None)
+    metadata = MetadataFilterField(default=None)
     include_superseded = FlagField(default=False)
     recency = FlagField(default=False)
     timezone = ZoneField(default=None)
@@ -329,6 +333,7 @@ class EntryFields(Input):
     when = InstantField(default=None)
     supersedes = TextField(default=None)
     expires_at = InstantField(default=None)
+    metadata = EntryMetadataField(default={})
 
 
 class EntryInput(EntryFields):
@@ -336,7 +341,7 @@ class EntryInput(EntryFields):
 
 
 class SuccessorInput(Input):
-    """An entry in the place of another: what is absent of category, summary and tags is kept."""
+    """An entry in the place of another: what is absent of category, summary, tags and metadata is kept."""
 
     category = EnumField(MemoryCategory, default=None)
     body = content_field()
@@ -347,6 +352,7 @@ class SuccessorInput(Input):
     title = TextField(default=None)
     when = InstantField(default=None)
     expires_at = InstantField(default=None)
+    metadata = EntryMetadataField(default=None)
     message = message_field()
 
 

@@ -4,6 +4,7 @@
 """
 
 import base64
+import json
 import sys
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -59,7 +60,7 @@ from memsvc.client.records import (
     Window,
     Written,
 )
-from memsvc.format.entries import Confidence
+from memsvc.format.entries import NO_METADATA, Confidence
 from memsvc.format.errors import FormatError
 from memsvc.format.layout import MemoryCategory, MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
@@ -433,11 +434,15 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         since: datetime | None = None,
         until: datetime | None = None,
         path_prefix: str | None = None,
+        metadata: Mapping[str, object] | None = None,
         cursor: str | None = None,
         limit: int | None = None,
         revision: AsOf | None = None,
     ) -> Steps[Page[EntryRead]]:
-        """One page of the entries that pass all the filters, newest first."""
+        """One page of the entries that pass all the filters, newest first.
+
+        `metadata` has for each name a value, or an object of operators: `{"project": "apollo", "n": {"gte": 3}}`.
+        """
         query = {
             "kind": kind,
             "category": category,
@@ -448,6 +453,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             "since": _utc(since),
             "until": _utc(until),
             "path_prefix": path_prefix,
+            "metadata": None if metadata is None else json.dumps(dict(metadata)),
             "cursor": cursor,
             "limit": limit,
             **_as_of(revision),
@@ -480,9 +486,13 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         when: datetime | None = None,
         supersedes: str | None = None,
         expires_at: datetime | None = None,
+        metadata: Mapping[str, object] = NO_METADATA,
         message: str = "",
     ) -> Steps[EntryWritten]:
-        """Store an entry in the file that its category has; with `supersedes`, retire that one with it."""
+        """Store an entry in the file that its category has; with `supersedes`, retire that one with it.
+
+        `metadata` are further keys of its frontmatter: names with text, a number, a boolean, or a list of these.
+        """
         fields = {
             "category": category,
             "body": body,
@@ -494,6 +504,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             "when": _time(when),
             "supersedes": supersedes,
             "expires_at": _time(expires_at),
+            "metadata": dict(metadata) or None,
             "message": message or None,
         }
         return self._ask("POST", f"{self._at}/entries", parsing.entry_written, body=_given(fields))
@@ -512,9 +523,10 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         title: str | None = None,
         when: datetime | None = None,
         expires_at: datetime | None = None,
+        metadata: Mapping[str, object] | None = None,
         message: str = "",
     ) -> Steps[EntryWritten]:
-        """Put a new entry in an entry's place. Category, summary and tags that are None are kept.
+        """Put a new entry in an entry's place. Category, summary, tags and metadata that are None are kept.
 
         A procedure stays in its file unless it gets a `title`.
         """
@@ -528,6 +540,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             "title": title,
             "when": _time(when),
             "expires_at": _time(expires_at),
+            "metadata": None if metadata is None else dict(metadata),
             "message": message or None,
         }
         return self._ask(
@@ -557,6 +570,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         since: datetime | None = None,
         until: datetime | None = None,
         path_prefix: str | None = None,
+        metadata: Mapping[str, object] | None = None,
         include_superseded: bool = False,
         recency: bool = False,
         timezone: str | None = None,
@@ -573,7 +587,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         Also by one of them ("lexical", "semantic"); or those that hold all the words, or the text as it stands,
         newest first ("words", "phrase"). An empty query browses. `recency` lets newer entries of equal worth come
         first; `timezone` is where the days of a question about "yesterday" begin. With the `scoring` "mneme" the hits
-        are ranked as Mneme ranks them, by the three arguments behind it.
+        are ranked as Mneme ranks them, by the three arguments behind it. `metadata` is as for `list_entries`.
         """
         fields = {
             "query": query,
@@ -588,6 +602,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             "since": _time(since),
             "until": _time(until),
             "path_prefix": None if path_prefix is None else _folder(path_prefix),
+            "metadata": None if metadata is None else dict(metadata),
             "include_superseded": include_superseded,
             "recency": recency,
             "timezone": timezone,

@@ -6,9 +6,11 @@ Whatever is missing or of another type raises ValueError, which the client repor
 import base64
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime
+from typing import cast
 
 from memsvc.client import records
 from memsvc.format.entries import Confidence, MemoryEntry
+from memsvc.format.frontmatter import Metadata
 from memsvc.format.indexes import IndexRow
 from memsvc.format.layout import MemoryCategory
 
@@ -277,12 +279,17 @@ def memory_entry(data: Json) -> MemoryEntry:
     )
 
 
+def metadata(data: Json) -> Metadata:
+    return cast(Metadata, mapping(data, "metadata"))
+
+
 def entry_read(data: Json) -> records.EntryRead:
     return records.EntryRead(
         path=text(data, "path"),
         entry=memory_entry(data),
         revision=number(data, "revision"),
         expires_at=optional_moment(data, "expires_at"),
+        metadata=metadata(data),
     )
 
 
@@ -293,6 +300,7 @@ def hit(data: Json) -> records.Hit:
         entry=found.entry,
         revision=found.revision,
         expires_at=found.expires_at,
+        metadata=found.metadata,
         score=optional_fraction(data, "score"),
         parts={name: fraction(mapping(data, "parts"), name) for name in mapping(data, "parts")},
         highlights=tuple(map(highlight, objects(data, "highlights"))),
@@ -317,6 +325,7 @@ def entry_written(data: Json) -> records.EntryWritten:
         file_created=flag(data, "file_created"),
         peer_readable=flag(data, "peer_readable"),
         expires_at=optional_moment(data, "expires_at"),
+        metadata=metadata(data),
     )
 
 
@@ -463,6 +472,7 @@ def entry_version(data: Json) -> records.EntryVersion:
         action=text(data, "action"),
         path=text(data, "path"),
         entry=memory_entry(mapping(data, "entry")),
+        metadata=metadata(mapping(data, "entry")),
     )
 
 

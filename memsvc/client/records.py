@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 
-from memsvc.format.entries import MemoryEntry
+from memsvc.format.entries import NO_METADATA, MemoryEntry
+from memsvc.format.frontmatter import Metadata
 from memsvc.format.indexes import IndexRow
 
 
@@ -217,12 +218,16 @@ class Downloaded:
 
 @dataclass(frozen=True, slots=True)
 class EntryRead:
-    """An entry with the file it lives in; `revision` is the one that wrote it."""
+    """An entry with the file it lives in; `revision` is the one that wrote it.
+
+    `metadata` is what its frontmatter says besides.
+    """
 
     path: str
     entry: MemoryEntry
     revision: int
     expires_at: datetime | None = None
+    metadata: Metadata = NO_METADATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +267,7 @@ class EntryWritten:
     file_created: bool
     peer_readable: bool
     expires_at: datetime | None = None
+    metadata: Metadata = NO_METADATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,6 +450,7 @@ class EntryVersion:
     action: str
     path: str
     entry: MemoryEntry
+    metadata: Metadata = NO_METADATA
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ class EntryAdmin(ReadOnlyAdmin):
             "confidence",
             "tags",
             "summary",
+            "metadata",
         ),
         *("supersedes", "superseded_by", "superseded_in", "expires_at", "added_in", "written"),
     )

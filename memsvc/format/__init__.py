@@ -22,6 +22,7 @@ from memsvc.format.entries import (
     MAX_SUMMARY_BYTES,
     MAX_TAG_BYTES,
     MAX_TAGS,
+    NO_METADATA,
     Confidence,
     MemoryEntry,
     MemoryHit,
@@ -35,6 +36,7 @@ from memsvc.format.entries import (
     split_document,
 )
 from memsvc.format.errors import FormatError, InvalidEntry, InvalidPath, InvalidText, InvalidTitle
+from memsvc.format.frontmatter import Metadata
 from memsvc.format.indexes import (
     IndexRow,
     cut_index,
@@ -69,6 +71,12 @@ from memsvc.format.layout import (
     index_path,
     shard_label,
     slugify,
+)
+from memsvc.format.metadata import (
+    InvalidMetadata,
+    checked_metadata,
+    metadata_of,
+    storable_metadata,
 )
 from memsvc.format.paths import (
     MAX_PATH_BYTES,
@@ -106,6 +114,7 @@ __all__ = [
     "MAX_TEXT_BLOCK",
     "MEMORY_DIRECTORIES",
     "MEMORY_ROOT",
+    "NO_METADATA",
     "PREFERENCES_PATH",
     "PROCEDURAL_DIR",
     "PROCEDURE_TEMPLATE",
@@ -118,6 +127,7 @@ __all__ = [
     "FormatError",
     "IndexRow",
     "InvalidEntry",
+    "InvalidMetadata",
     "InvalidPath",
     "InvalidText",
     "InvalidTitle",
@@ -125,12 +135,14 @@ __all__ = [
     "MemoryEntry",
     "MemoryHit",
     "MemoryKind",
+    "Metadata",
     "ancestors_of",
     "append_to",
     "appended",
     "canonical_folder",
     "canonical_path",
     "category_directory",
+    "checked_metadata",
     "checked_text",
     "compose_entry",
     "composed_path",
@@ -149,6 +161,7 @@ __all__ = [
     "is_memory_file",
     "is_router",
     "merged_row",
+    "metadata_of",
     "new_entry_id",
     "normal_entry",
     "one_line",
@@ -169,6 +182,7 @@ __all__ = [
     "slugify",
     "spelt_path",
     "split_document",
+    "storable_metadata",
     "strict_path",
     "superseded",
     "table_head",

@@ -12,14 +12,17 @@ from types import MappingProxyType
 from memsvc.format.errors import InvalidEntry
 from memsvc.format.fences import SEPARATOR, EntrySpan, entry_spans, unterminated_at
 from memsvc.format.frontmatter import (
+    KNOWN_KEYS,
     MAX_FRONTMATTER_BYTES,
     Frontmatter,
     FrontmatterError,
+    Metadata,
     Value,
     read_frontmatter,
     summary_line,
     tags_line,
     text_line,
+    value_line,
 )
 from memsvc.format.layout import CATEGORY_KIND, MemoryCategory, MemoryKind, in_utc
 from memsvc.format.text import checked_text, one_line
@@ -33,20 +36,7 @@ MAX_ID_BYTES = 255
 
 DEFAULT_SOURCE = "agent"
 
-_KNOWN_KEYS = frozenset(
-    [
-        "id",
-        "created",
-        "type",
-        "category",
-        "source",
-        "confidence",
-        "tags",
-        "supersedes",
-        "superseded_by",
-        "summary",
-    ]
-)
+NO_METADATA: Metadata = MappingProxyType({})
 
 
 class Confidence(StrEnum):
@@ -153,7 +143,7 @@ def read_entry(frontmatter: bytes, body: bytes) -> tuple[MemoryEntry, Mapping[st
         supersedes=_id_or_none(meta, "supersedes"),
         superseded_by=_id_or_none(meta, "superseded_by"),
     )
-    unknown = {key: value for key, value in meta.values.items() if key not in _KNOWN_KEYS}
+    unknown = {key: value for key, value in meta.values.items() if key not in KNOWN_KEYS}
     return entry, MappingProxyType(unknown)
 
 
@@ -245,7 +235,7 @@ def _confidence(text: str) -> Confidence:
 
 
 def _tags(value: Value, *, is_null: bool) -> tuple[str, ...]:
-    if is_null or isinstance(value, dict):
+    if is_null or not isinstance(value, str | list):
         return ()
     if isinstance(value, str):
         inner = value.strip()
@@ -302,23 +292,25 @@ def normal_entry(entry: MemoryEntry) -> MemoryEntry:
     )
 
 
-def compose_entry(entry: MemoryEntry) -> str:
-    """Write an entry as it is stored: `normal_entry(entry)` as text, which reads back as exactly that.
+def compose_entry(entry: MemoryEntry, metadata: Metadata = NO_METADATA) -> str:
+    """Write an entry as it is stored: `normal_entry(entry)` and its metadata as text, which reads back as just that.
 
     Raises `InvalidText` or `InvalidEntry` for what can't be stored or would read back differently, such as a body
     that holds another entry.
     """
     stored = normal_entry(entry)
-    text = _rendered(stored)
+    text = _rendered(stored, metadata)
     data = text.encode()
     if _is_other_entry_in(data):
         raise _bare_fence(stored)
     span = entry_spans(data)[0]
     try:
-        read_back, _ = read_entry(data[span.frontmatter_start : span.frontmatter_end], data[span.meta_end :])
+        read_back, extra = read_entry(
+            data[span.frontmatter_start : span.frontmatter_end], data[span.meta_end :]
+        )
     except UnusableEntry:
-        raise InvalidEntry("summary, source and tags together are too long; shorten them") from None
-    if read_back != stored:
+        raise InvalidEntry("summary, source, tags and metadata together are too long; shorten them") from None
+    if read_back != stored or extra != metadata:
         raise InvalidEntry("the entry would not read back as it was given; take unusual characters out")
     return text
 
@@ -342,7 +334,7 @@ def _is_other_entry_in(data: bytes) -> bool:
     return last_line == SEPARATOR and unterminated_at(body) is not None
 
 
-def _rendered(entry: MemoryEntry) -> str:
+def _rendered(entry: MemoryEntry, metadata: Metadata = NO_METADATA) -> str:
     lines = [
         "---",
         text_line("id", one_line(entry.entry_id)),
@@ -359,6 +351,7 @@ def _rendered(entry: MemoryEntry) -> str:
         lines.append(text_line("superseded_by", one_line(entry.superseded_by)))
     if entry.summary:
         lines.append(summary_line(one_line(entry.summary)))
+    lines += [value_line(name, value) for name, value in metadata.items()]
     lines += ["---", "", trimmed_body(entry.body), ""]
     return "\n".join(lines)
 

@@ -1,7 +1,7 @@
 """Reading and writing the frontmatter of an entry: YAML in which plain text stays text."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,8 +11,29 @@ MAX_FRONTMATTER_BYTES = 64 * 1024
 MAX_DEPTH = 16
 MAX_NODES = 2_000
 
-# What an unknown key may hold: text, or lists and mappings of it.
-type Value = str | list[Value] | dict[str, Value]
+# What an unknown key may hold.
+type Scalar = str | int | float | bool | None
+type Value = Scalar | list[Value] | dict[str, Value]
+type Metadata = Mapping[str, Value]
+
+# The keys that the format knows.
+KNOWN_KEYS = frozenset(
+    [
+        "id",
+        "created",
+        "type",
+        "category",
+        "source",
+        "confidence",
+        "tags",
+        "supersedes",
+        "superseded_by",
+        "summary",
+    ]
+)
+# The largest whole number up to which all readers of JSON read every one alike.
+MAX_NUMBER = 2**53 - 1
+_MAX_NUMBER_LENGTH = 40
 
 # The C parser, where PyYAML was built with it.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -39,10 +60,10 @@ class Frontmatter:
 def read_frontmatter(text: str) -> Frontmatter:
     """Read the lines between two fences.
 
-    Plain scalars are the text that stands there: no numbers, dates, booleans or nulls. The last of several equal
-    keys counts. Raises `FrontmatterError` for what is no YAML mapping, for aliases, anchors and tags, for values
-    that no database keeps as text, and for more than 64 KiB, 16 levels or 2,000 nodes. The time it takes is bounded
-    by those limits.
+    Of the keys that the format knows, plain scalars are the text that stands there: no numbers, dates, booleans or
+    nulls; of others they are what JSON has a word for, and text otherwise. The last of several equal keys counts.
+    Raises `FrontmatterError` for what is no YAML mapping, for aliases, anchors and tags, for values that no database
+    keeps as text, and for more than 64 KiB, 16 levels or 2,000 nodes. The time it takes is bounded by those limits.
     """
     if len(text) > MAX_FRONTMATTER_BYTES or len(text.encode()) > MAX_FRONTMATTER_BYTES:
         raise FrontmatterError("yaml: longer than 64 KiB")
@@ -125,7 +146,8 @@ class _EventReader:
         values: dict[str, Value] = {}
         nulls: dict[str, bool] = {}
         for key, event in self._pairs():
-            values[key] = self._value(event, depth=1)
+            plain = str if key in KNOWN_KEYS else meaning_of
+            values[key] = self._value(event, plain, depth=1)
             nulls[key] = isinstance(event, yaml.ScalarEvent) and event.implicit[0] and event.value in _NULLS
         self._next()
         if not isinstance(self._next(), yaml.StreamEndEvent):
@@ -139,17 +161,18 @@ class _EventReader:
                 raise FrontmatterError("yaml: a key that is no text")
             yield self._scalar(event), self._next()
 
-    def _value(self, event: yaml.Event, *, depth: int) -> Value:
+    def _value(self, event: yaml.Event, plain: Callable[[str], Scalar], *, depth: int) -> Value:
         if isinstance(event, yaml.ScalarEvent):
-            return self._scalar(event)
+            text = self._scalar(event)
+            return plain(text) if event.implicit[0] else text
         if depth >= MAX_DEPTH:
             raise FrontmatterError(f"yaml: more than {MAX_DEPTH} levels")
         self._check(event)
         if isinstance(event, yaml.MappingStartEvent):
-            return {key: self._value(inner, depth=depth + 1) for key, inner in self._pairs()}
+            return {key: self._value(inner, plain, depth=depth + 1) for key, inner in self._pairs()}
         items: list[Value] = []
         while not isinstance(inner := self._next(), yaml.SequenceEndEvent):
-            items.append(self._value(inner, depth=depth + 1))
+            items.append(self._value(inner, plain, depth=depth + 1))
         return items
 
     def _scalar(self, event: yaml.ScalarEvent) -> str:
@@ -172,6 +195,23 @@ class _EventReader:
             raise FrontmatterError("yaml: an anchor")
         if getattr(event, "tag", None) is not None:
             raise FrontmatterError("yaml: a tag")
+
+
+_BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+def meaning_of(plain: str) -> Scalar:
+    """What a plain scalar of an unknown key stands for; numbers that not every reader reads alike are text."""
+    if plain in _NULLS:
+        return None
+    if plain in _BOOLEANS:
+        return _BOOLEANS[plain]
+    match = _NUMBER.fullmatch(plain) if len(plain) <= _MAX_NUMBER_LENGTH else None
+    if match is None:
+        return plain
+    number = float(plain) if match[1] or match[2] else int(plain)
+    return number if abs(number) <= MAX_NUMBER else plain
 
 
 def _has_surrogate(text: str) -> bool:
@@ -217,6 +257,35 @@ def usual_summary(value: str) -> str:
     if value.startswith(_QUOTED_IN_SUMMARIES) or ": " in value:
         return '"' + value.replace('"', '\\"') + '"'
     return value
+
+
+def value_line(key: str, value: Value) -> str:
+    """Write a key that the format doesn't know, so that every YAML reader reads the same value."""
+    # Whoever looks for the end of a key takes the first colon for it.
+    name = _unambiguous(key).replace(":", f"\\u{ord(':'):04X}")
+    return f"{name}: {_flow(value)}"
+
+
+def _flow(value: Value) -> str:
+    match value:
+        case None | bool():
+            return {None: "null", True: "true", False: "false"}[value]
+        case str():
+            return _unambiguous(value)
+        case int():
+            return str(value)
+        case float():
+            # Without a point YAML 1.1 takes 1e-07 for text.
+            mantissa, e, exponent = repr(value).partition("e")
+            return mantissa + ".0" * (bool(e) and "." not in mantissa) + e + exponent
+        case list():
+            return f"[{', '.join(map(_flow, value))}]"
+        case dict():
+            return f"{{{', '.join(value_line(name, inner) for name, inner in value.items())}}}"
+
+
+def _unambiguous(text: str) -> str:
+    return text if _is_surely_plain(text, _SURELY_PLAIN_TAG) else _quoted(text)
 
 
 def tags_line(tags: tuple[str, ...]) -> str:

@@ -32,7 +32,7 @@ _CATEGORIES: Final = {
     MemoryKind.PROCEDURAL: MemoryCategory.PROCEDURE,
 }
 # What an entry has no field for, and keeps as its origin.
-_KEPT: Final = ("last_accessed", "access_count", "metadata", "provenance", "pinned", "updated_at")
+_KEPT: Final = ("last_accessed", "access_count", "provenance", "pinned", "updated_at")
 # Line ends for some readers of lines, although JSON lets them stand.
 _LINE_ENDS: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "\x85\u2028\u2029"}
 
@@ -88,7 +88,7 @@ def memory_line(tree: str, memory: Memory) -> bytes:
             "expires_at": memory.expires_at.astimezone(UTC).isoformat() if memory.expires_at else None,
             "last_accessed": kept["last_accessed"],
             "access_count": kept["access_count"] or 0,
-            "metadata": kept["metadata"] or {},
+            "metadata": dict(memory.metadata),
             "provenance": kept["provenance"] or [],
             "supersedes": memory.supersedes,
             "superseded_by": memory.superseded_by,
@@ -154,6 +154,7 @@ def memory_in(content: Mapping[str, Any]) -> Memory:
         supersedes=_text(content, "supersedes", default="") or None,
         superseded_by=_text(content, "superseded_by", default="") or None,
         path=spelt_path(_text(content, "path")) if path is not None else None,
+        metadata=_object(content, "metadata"),
         origin={name: content[name] for name in _KEPT if content.get(name)},
     )
 
@@ -164,6 +165,13 @@ def _text(content: Mapping[str, Any], name: str, *, default: str | None = None) 
         return default
     if not isinstance(value, str):
         raise InvalidLine(f"{name} must be text")
+    return value
+
+
+def _object(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+    value = content.get(name) or {}
+    if not isinstance(value, dict):
+        raise InvalidLine(f"{name} must be an object")
     return value
 
 

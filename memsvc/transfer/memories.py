@@ -16,15 +16,19 @@ from memsvc.format import (
     MemoryEntry,
 )
 from memsvc.format.frontmatter import text_line
+from memsvc.format.metadata import ORIGIN
 from memsvc.tree.importing import ForeignEntry
 
-# The key of the frontmatter under which an entry keeps what has no field of its own, as JSON.
-_ORIGIN: Final = "origin"
+# The key of the frontmatter under which an entry keeps what has no field of its own, as JSON; and in it, metadata that
+# an entry doesn't take, such as nested objects.
+_METADATA: Final = "metadata"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
     """One unit of memory with its provenance; `origin` is what an entry has no field for, by JSON name.
+
+    `metadata` is all that the system that it comes from keeps under that name.
 
     `path` is the file that it lies in or belongs in; None leaves it to the category.
     """
@@ -41,6 +45,7 @@ class Memory:
     supersedes: str | None = None
     superseded_by: str | None = None
     path: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
     origin: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -55,8 +60,9 @@ def memory_of(block: format.Block, path: str, expires_at: datetime | None) -> Me
     """The memory that a block with an entry holds."""
     entry = block.entry
     assert entry is not None
-    origin = _read_origin(block.extra.get(_ORIGIN))
+    origin = _read_origin(block.extra.get(ORIGIN))
     number = origin.pop("confidence", None)
+    others = origin.pop(_METADATA, None)
     usable = isinstance(number, float) and 0 <= number <= 1 and level_of(number) is entry.confidence
     return Memory(
         external_id=entry.entry_id,
@@ -71,6 +77,7 @@ def memory_of(block: format.Block, path: str, expires_at: datetime | None) -> Me
         supersedes=entry.supersedes,
         superseded_by=entry.superseded_by,
         path=path,
+        metadata=(others if isinstance(others, dict) else {}) | format.metadata_of(block.extra),
         origin=origin,
     )
 
@@ -102,7 +109,11 @@ def entry_of(memory: Memory) -> ForeignEntry:
     if not entry.body:
         raise InvalidEntry("content must not be empty")
     path = memory.path or _path_for(entry)
-    return _checked(ForeignEntry(path, entry, _origin_line(entry, memory), memory.expires_at))
+    metadata = format.storable_metadata(memory.metadata)
+    others = {name: value for name, value in memory.metadata.items() if name not in metadata}
+    origin = {**memory.origin, _METADATA: others} if others else memory.origin
+    more = _origin_line(entry, memory.confidence, origin)
+    return _checked(ForeignEntry(path, entry, more, memory.expires_at, metadata))
 
 
 def _path_for(entry: MemoryEntry) -> str:
@@ -115,16 +126,15 @@ def _path_for(entry: MemoryEntry) -> str:
     raise InvalidTitle("a procedure needs a heading or a summary to be named by")
 
 
-def _origin_line(entry: MemoryEntry, memory: Memory) -> str:
-    origin = dict(memory.origin)
-    if memory.confidence != CONFIDENCE_NUMBERS[entry.confidence]:
-        origin["confidence"] = memory.confidence
+def _origin_line(entry: MemoryEntry, confidence: float, origin: Mapping[str, Any]) -> str:
+    if confidence != CONFIDENCE_NUMBERS[entry.confidence]:
+        origin = {**origin, "confidence": confidence}
     # ASCII, so that no reader of YAML takes any of it for a line break.
-    return text_line(_ORIGIN, json.dumps(origin, sort_keys=True, separators=(",", ":"))) if origin else ""
+    return text_line(ORIGIN, json.dumps(origin, sort_keys=True, separators=(",", ":"))) if origin else ""
 
 
 def _checked(found: ForeignEntry) -> ForeignEntry:
-    if found.more:
+    if found.more or found.metadata:
         blocks = format.cut(found.text.encode())
         if len(blocks) != 1 or blocks[0].entry != found.entry:
             raise InvalidEntry("the metadata is too long to be kept with the entry")

@@ -147,7 +147,6 @@ def _memory(gathered: Gathered, row: Mapping[str, Any], created: datetime) -> Me
     tags = metadata.get("tags")
     accessed = _instant(gathered, row, "last_accessed")
     origin = {
-        "metadata": metadata,
         "provenance": _json(gathered, row, "provenance", list),
         "access_count": row["access_count"] if isinstance(row["access_count"], int) else 0,
         "last_accessed": accessed.isoformat() if accessed else None,
@@ -161,6 +160,7 @@ def _memory(gathered: Gathered, row: Mapping[str, Any], created: datetime) -> Me
         source=SYSTEM,
         confidence=_confidence(gathered, row),
         expires_at=_instant(gathered, row, "expires_at"),
+        metadata=metadata,
         origin={key: value for key, value in origin.items() if value},
     )
 

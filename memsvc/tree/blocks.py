@@ -35,6 +35,7 @@ def row_of(block: format.Block, file: File, *, position: int, revision: int, fir
         row.row_path = index_row.path
     if block.entry is not None:
         _fill_entry(row, block.entry)
+        row.metadata = format.metadata_of(block.extra)
     return row
 
 

@@ -41,7 +41,7 @@ FROM copied_file c JOIN tree_file f ON f.tenant_id = %(tenant)s AND f.id = c.old
 _OWN_COLUMNS = (
     *("position", "kind", "head", "text", "raw", "size", "lines", "reason", "expires_at", "entry_id"),
     *("category", "created", "source", "confidence", "summary", "tags", "tag_keys", "supersedes"),
-    *("row_path", "search_text", "tsv"),
+    *("metadata", "row_path", "search_text", "tsv"),
 )
 
 _BLOCKS = f"""

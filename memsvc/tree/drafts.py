@@ -3,7 +3,14 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from memsvc.format import Confidence, MemoryCategory, MemoryEntry
+from memsvc.format import (
+    NO_METADATA,
+    Confidence,
+    MemoryCategory,
+    MemoryEntry,
+    Metadata,
+    checked_metadata,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,7 +19,7 @@ class EntryDraft:
 
     `when` is the instant that the entry refers to (naive means UTC, None means now); it gives the month of an
     episode's file. `title` names a procedure's file. `supersedes` retires that entry in the same revision.
-    After `expires_at` the entry is invisible to every reader.
+    After `expires_at` the entry is invisible to every reader. `metadata` are further keys of its frontmatter.
     """
 
     category: MemoryCategory
@@ -25,11 +32,12 @@ class EntryDraft:
     when: datetime | None = None
     supersedes: str | None = None
     expires_at: datetime | None = None
+    metadata: Metadata = NO_METADATA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuccessorDraft:
-    """An entry in the place of another: what is None of category, summary and tags is that of the old one."""
+    """An entry in the place of another: what is None of category, summary, tags and metadata is the old one's."""
 
     body: str
     category: MemoryCategory | None = None
@@ -40,8 +48,10 @@ class SuccessorDraft:
     title: str | None = None
     when: datetime | None = None
     expires_at: datetime | None = None
+    metadata: Metadata | None = None
 
-    def after(self, old: MemoryEntry) -> EntryDraft:
+    def after(self, old: MemoryEntry, kept: Metadata) -> EntryDraft:
+        """The draft of what takes the place of an entry with this metadata, which is kept as it is."""
         return EntryDraft(
             category=self.category or old.category,
             body=self.body,
@@ -53,6 +63,7 @@ class SuccessorDraft:
             when=self.when,
             supersedes=old.entry_id,
             expires_at=self.expires_at,
+            metadata=kept if self.metadata is None else checked_metadata(self.metadata),
         )
 
 

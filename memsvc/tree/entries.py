@@ -1,6 +1,6 @@
 """Entries inside a change: added to the file of their category, superseded, retired."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from memsvc import format
@@ -31,6 +31,10 @@ class Composed:
 
 def compose(access: Access, draft: EntryDraft) -> Composed:
     """Give a draft its id, instant, text and place. Raises `FormatError` and `Forbidden`; needs no database."""
+    return _composed(access, replace(draft, metadata=format.checked_metadata(draft.metadata)))
+
+
+def _composed(access: Access, draft: EntryDraft) -> Composed:
     when = format.in_utc(draft.when)
     entry = MemoryEntry(
         entry_id=format.new_entry_id(when),
@@ -43,7 +47,7 @@ def compose(access: Access, draft: EntryDraft) -> Composed:
         tags=draft.tags,
         supersedes=draft.supersedes,
     )
-    text = format.compose_entry(entry)
+    text = format.compose_entry(entry, draft.metadata)
     follows = draft.category is MemoryCategory.PROCEDURE and draft.supersedes is not None and not draft.title
     path = None if follows else format.entry_path(draft.category, when=when, title=draft.title)
     if path is not None:
@@ -65,7 +69,8 @@ def add(change: Change, access: Access, composed: Composed) -> EntryWritten:
 def supersede(change: Change, access: Access, entry_id: str, successor: SuccessorDraft) -> EntryWritten:
     """Put an entry in the place of another, with what the successor leaves open taken from it."""
     old = visible_entry(change, access, entry_id)
-    return _put(change, access, compose(access, successor.after(entry_of(old))), old)
+    draft = successor.after(entry_of(old), old.metadata)
+    return _put(change, access, _composed(access, draft), old)
 
 
 def _put(change: Change, access: Access, composed: Composed, retired: Block | None) -> EntryWritten:
@@ -74,7 +79,7 @@ def _put(change: Change, access: Access, composed: Composed, retired: Block | No
     path = composed.path or _path_of(access, retired)
     taken, file, last = statements.end_of_file(change.tree, path, composed.entry.entry_id)
     if taken:
-        return _put(change, access, compose(access, composed.draft), retired)
+        return _put(change, access, _composed(access, composed.draft), retired)
     if file is not None and files.is_hidden(change, file):
         file, last = None, None
     entry = composed.entry
@@ -94,6 +99,7 @@ def _put(change: Change, access: Access, composed: Composed, retired: Block | No
         file_created=created,
         peer_readable=format.peer_readable(entry),
         expires_at=composed.expires_at,
+        metadata=composed.draft.metadata,
     )
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import batched
 
 from memsvc import format
-from memsvc.format import MemoryEntry
+from memsvc.format import NO_METADATA, MemoryEntry, Metadata
 from memsvc.tree import entries, files, router, statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import entry_of
@@ -22,17 +22,18 @@ _ENTRIES_AT_ONCE = 200
 
 @dataclass(frozen=True, slots=True)
 class ForeignEntry:
-    """An entry to bring in: where to, and the line that its frontmatter has besides what makes the entry."""
+    """An entry to bring in: where to, and what its frontmatter has besides: metadata, and one line more."""
 
     path: str
     entry: MemoryEntry
     more: str = ""
     expires_at: datetime | None = None
+    metadata: Metadata = NO_METADATA
 
     @property
     def text(self) -> str:
         """As it stands in a file. Put together when asked for, since an import holds thousands of them."""
-        text = format.compose_entry(self.entry)
+        text = format.compose_entry(self.entry, self.metadata)
         if not self.more:
             return text
         head, fence, body = text.partition("\n---\n")

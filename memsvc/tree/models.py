@@ -249,6 +249,8 @@ class Block(TreeRow):
     # The tags as they are compared: case-folded.
     tag_keys = ArrayField(models.TextField(), default=list, blank=True)
     supersedes = models.TextField(default="", blank=True)
+    # What the entry's frontmatter says besides. In no index: a filter looks at the rows of one tree.
+    metadata = models.JSONField(default=dict, db_default={}, blank=True)
     # Of a row of an index: the file it is about, relative to the index's folder.
     row_path = BytewiseTextField(default="", blank=True)
     search_text = models.TextField(default="", blank=True)

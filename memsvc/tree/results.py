@@ -3,12 +3,11 @@
 Sizes are bytes as a reader gets them; lines are those of `str.splitlines`; times are aware and in UTC.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from memsvc.format import IndexRow, MemoryEntry
+from memsvc.format import NO_METADATA, IndexRow, MemoryEntry, Metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ class EntryRead:
     revision: int
     etag: str
     expires_at: datetime | None = None
-    extra: Mapping[str, object] = field(default_factory=dict)
+    metadata: Metadata = NO_METADATA
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +171,7 @@ class EntryWritten:
     file_created: bool
     peer_readable: bool
     expires_at: datetime | None
+    metadata: Metadata
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +310,7 @@ class EntryVersion:
     action: str
     path: str
     entry: MemoryEntry
+    metadata: Metadata
 
 
 @dataclass(frozen=True, slots=True)

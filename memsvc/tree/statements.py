@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import connection
+from psycopg.types.json import Jsonb
 
 from memsvc.format import BlockKind
 from memsvc.format.entries import trimmed_body
@@ -229,12 +230,16 @@ def insert_blocks(rows: Sequence[Block], *, language: str) -> None:
 def _insertion(rows: Sequence[Block], language: str) -> _Statement:
     values: list[object] = []
     for row in rows:
-        values += [getattr(row, name) for name in _BLOCK_NAMES]
+        values += [_stored(getattr(row, name)) for name in _BLOCK_NAMES]
         if row.kind == BlockKind.ENTRY:
             found = terms_of(row)
             values += [language, found.words, found.exact]
     places = [_ENTRY_VALUES if row.kind == BlockKind.ENTRY else _BLOCK_VALUES for row in rows]
     return _INSERT_BLOCKS + ", ".join(places), values
+
+
+def _stored(value: object) -> object:
+    return Jsonb(value) if isinstance(value, dict) else value
 
 
 def terms_of(row: Block) -> Terms:

@@ -12,7 +12,7 @@ COUNT = """
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tree', '0007_stays'),
+        ('tree', '0008_metadata'),
     ]
 
     operations = [

@@ -23,7 +23,7 @@ MEMBERS = {
         "body",
         "supersedes",
     ),
-    *("superseded_by", "is_active", "expires_at", "revision"),
+    *("superseded_by", "is_active", "expires_at", "revision", "metadata"),
 }
 
 

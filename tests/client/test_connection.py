@@ -43,6 +43,7 @@ ENTRY = {
     "revision": 1,
     "file_created": True,
     "peer_readable": True,
+    "metadata": {},
 }
 WRITTEN = {"path": "/big.bin", "revision": 1, "created": True, "changed": True, "size": 2**20}
 LISTING: dict[str, object] = {"items": [], "next": None}

@@ -291,6 +291,7 @@ def test_an_entry_is_added_found_superseded_and_retired(client: MemsvcClient) ->
         source="ticket: 42",
         confidence=Confidence.HIGH,
         when=when,
+        metadata={"employees": 40, "listed": False, "offices": ["Bonn", "Rome"]},
         message="heard on the phone",
     )
     successor = client.supersede_entry(added.entry.entry_id, "ACME sits in Berlin.")
@@ -298,6 +299,13 @@ def test_an_entry_is_added_found_superseded_and_retired(client: MemsvcClient) ->
     old, new = client.get_entry(added.entry.entry_id), client.get_entry(successor.entry.entry_id)
 
     assert (added.path, added.file_created, added.entry.created) == (FACTS, True, when)
+    assert added.metadata == old.metadata == new.metadata
+    assert new.metadata == {"employees": 40, "listed": False, "offices": ["Bonn", "Rome"]}
+    assert client.entry_history(new.entry.entry_id)[-1].metadata == new.metadata
+    wanted = {"employees": {"gte": 40}, "offices": "Rome"}
+    assert [found.metadata for found in client.search("acme", metadata=wanted).items] == [new.metadata]
+    assert [found.metadata for found in client.list_entries(metadata=wanted).items] == [new.metadata]
+    assert client.list_entries(metadata={"employees": "40"}).items == ()
     assert (old.entry.superseded_by, new.entry.supersedes) == (new.entry.entry_id, old.entry.entry_id)
     assert (new.entry.summary, new.entry.tags, new.entry.category) == (
         "seat: of ACME",

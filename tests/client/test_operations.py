@@ -71,8 +71,10 @@ READS = [
     Case("postGlob", "glob", lambda known: {"pattern": "**/*.md"}),
     Case("postDownload", "download_files", lambda known: {"paths": ["/a.md", "/none.md"]}),
     Case("getEntries", "list_entries", lambda known: {"tags": ["wet"], "until": datetime(2100, 1, 1)}),  # noqa: DTZ001
+    Case("getEntries", "list_entries", lambda known: {"metadata": {"depth": {"gt": 1}}}),
     Case("getEntry", "get_entry", lambda known: {"entry_id": known.entry}),
     Case("postSearch", "search", lambda known: {"query": "water"}),
+    Case("postSearch", "search", lambda known: {"query": "water", "metadata": {"depth": 2.5}}),
     Case("getContext", "context", lambda known: {"query": "water", "token_budget": 300}),
     Case("getContext", "context_if_changed", lambda known: {"etag": "another", "format": "xml"}),
     Case("getContext", "context_for", lambda known: {"query": "water"}),
@@ -121,9 +123,24 @@ WRITES = [
         lambda known: {"category": MemoryCategory.EVENTS, "body": "met ACME", "when": WHEN},
     ),
     Case(
+        "postEntries",
+        "add_entry",
+        lambda known: {
+            "category": MemoryCategory.FACTS,
+            "body": "x",
+            "metadata": {"n": [1, "a"]},
+            "when": WHEN,
+        },
+    ),
+    Case(
         "postSupersede",
         "supersede_entry",
         lambda known: {"entry_id": known.entry, "body": "Water wets.", "when": WHEN},
+    ),
+    Case(
+        "postSupersede",
+        "supersede_entry",
+        lambda known: {"entry_id": known.entry, "body": "Water wets.", "when": WHEN, "metadata": {}},
     ),
     Case("deleteEntry", "retire_entry", lambda known: {"entry_id": known.entry}),
     Case("postRestore", "restore", lambda known: {"revision": 2, "path": "/a.md"}),
@@ -209,7 +226,10 @@ def prepared(live_url: str, key: str, tree: str) -> Known:
         client.scaffold()
         client.write_file("/a.md", "one\n")
         etag = client.write_file("/a.md", "one\ntwo\n").etag
-        added = client.add_entry(MemoryCategory.FACTS, "Water is wet.", tags=["wet"], when=WHEN)
+        metadata = {"depth": 2.5, "salt": False}
+        added = client.add_entry(
+            MemoryCategory.FACTS, "Water is wet.", tags=["wet"], when=WHEN, metadata=metadata
+        )
         spare = client.create_key("spare", ["read"])
     assert etag is not None
     return Known(tree, etag, added.entry.entry_id, spare.info.id)

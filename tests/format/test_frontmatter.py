@@ -23,11 +23,11 @@ def values(text: str) -> dict[str, Value]:
 @pytest.mark.parametrize(
     "scalar", ["yes", "null", "007", "1.10", "12:30", "2026-02-30", "0x_", ".inf", "1:1:1", "=", "<<"]
 )
-def test_plain_scalars_are_the_text_that_stands_there(scalar: str) -> None:
-    assert values(f"key: {scalar}\nid: {scalar}\nlist: [{scalar}]\n") == {
-        "key": scalar,
+def test_plain_scalars_of_known_keys_are_the_text_that_stands_there(scalar: str) -> None:
+    assert values(f"summary: {scalar}\nid: {scalar}\ntags: [{scalar}]\n") == {
+        "summary": scalar,
         "id": scalar,
-        "list": [scalar],
+        "tags": [scalar],
     }
 
 
@@ -58,9 +58,11 @@ id: mem_2
 
 
 def test_plain_nothing_is_told_from_text() -> None:
-    meta = read_frontmatter("a:\nb: ~\nc: null\nd: 'null'\ne: ''\nf: null\nf: x\ng: \"\"\n")
-    assert meta.nulls == {"a", "b", "c"}
-    assert meta.values["c"] == meta.values["d"] == "null"
+    meta = read_frontmatter(
+        "id:\ntype: ~\nsource: null\nsummary: 'null'\nb: ''\ntags: null\ntags: x\nc: \"\"\nd: null\n"
+    )
+    assert meta.nulls == {"id", "type", "source", "d"}
+    assert meta.values["source"] == meta.values["summary"] == "null"
 
 
 @pytest.mark.parametrize(

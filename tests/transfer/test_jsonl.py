@@ -123,7 +123,7 @@ def test_memories_become_entries_with_their_ids_and_chains(memory: Access) -> No
 def test_what_an_entry_has_no_field_for_comes_out_again(memory: Access) -> None:
     kept: dict[str, Any] = {
         "confidence": 0.0,
-        "metadata": {"a": [1, "é\u2028😀"]},
+        "metadata": {"a": [1, "é\u2028😀"], "deep": {"b": None}, "source": 7, "x: y": True},
         "provenance": ["e1"],
         "access_count": 7,
     }
@@ -134,6 +134,19 @@ def test_what_an_entry_has_no_field_for_comes_out_again(memory: Access) -> None:
     found = next(record for record in records if record.get("type") == "memory")
     assert {name: found[name] for name in kept} == kept
     assert reads.get_entry(memory, "m").entry.body == "What m says."
+    assert reads.get_entry(memory, "m").metadata == {"a": [1, "é\u2028😀"], "x: y": True}
+
+
+def test_metadata_that_an_entry_was_given_goes_out_and_comes_in(memory: Access, other: Access) -> None:
+    metadata: dict[str, Any] = {"project": "apollo", "n": 1.5, "done": False, "labels": ["a", 1]}
+    draft = EntryDraft(category=MemoryCategory.FACTS, body="Given.", metadata=metadata)
+    entry_id = services.add_entry(memory, draft).entry.entry_id
+    records = [json.loads(line) for line in exported(memory).splitlines()]
+    [record] = [record for record in records if record.get("type") == "memory"]
+
+    take(other, lines_of({**record, "path": None}))
+
+    assert record["metadata"] == reads.get_entry(other, entry_id).metadata == metadata
 
 
 def test_a_second_import_changes_nothing(memory: Access) -> None:
@@ -211,6 +224,8 @@ BAD_LINES: list[dict[str, Any]] = [
     memory_line(""),
     memory_line("x", path="/../x.md"),
     memory_line("x", metadata={"long": "x" * 70_000}),
+    memory_line("x", metadata={f"n{n}": "x" * 4_000 for n in range(20)}),
+    memory_line("x", metadata=["a"]),
     {"type": "document", "path": "/a/../b.md", "content": ""},
     {"type": "document", "path": "/a.md", "content": "!", "encoding": "base64"},
     {"type": "document", "path": "/a.md", "content": "\ud800"},

@@ -15,6 +15,7 @@ from memsvc.transfer.exports import export_jsonl
 from memsvc.transfer.mneme import import_mneme
 from memsvc.tree import reads
 from memsvc.tree.access import Access
+from memsvc.tree.reads import EntryFilter
 from tests.transfer.support import everything
 
 SCHEMA = """
@@ -83,6 +84,28 @@ def test_episodes_and_facts_become_entries(memory: Access, tmp_path: Path) -> No
     assert (found["f1"]["confidence"], found["f2"]["confidence"]) == (0.83, 0.0)
     assert (found["f1"]["provenance"], found["f1"]["access_count"]) == (["e1"], 3)
     assert found["f1"]["metadata"] == {"tags": ["a"], "k": 1}
+
+
+def test_metadata_can_be_filtered_by(memory: Access, tmp_path: Path) -> None:
+    given = {
+        "role": "user",
+        "turn": 3,
+        "source": "langchain",
+        "deep": {"a": [1]},
+        "none": None,
+        "big": 10**20,
+    }
+    import_mneme(memory, database(tmp_path, record("a", metadata=json.dumps(given)), record("b")))
+
+    wanted = EntryFilter(metadata={"role": "user", "turn": {"gt": 2}})
+    [found] = reads.list_entries(memory, wanted).items
+
+    assert (found.entry.entry_id, found.metadata) == ("a", {"role": "user", "turn": 3})
+    lines = [json.loads(line) for line in b"".join(export_jsonl(memory)).splitlines()]
+    assert {line["external_id"]: line["metadata"] for line in lines if line.get("type") == "memory"} == {
+        "a": given,
+        "b": {},
+    }
 
 
 def test_a_second_import_changes_nothing(memory: Access, tmp_path: Path) -> None:

@@ -32,11 +32,19 @@ from memsvc.api.openapi.schemas import (
     nullable,
     ref,
 )
-from memsvc.api.serializers import BatchInput
+from memsvc.api.serializers import BatchInput, Query
 from memsvc.api.views import TenantView
+from memsvc.format import metadata
+from memsvc.format.frontmatter import MAX_NUMBER
+from memsvc.tree.reads.metadata import OPERATORS as OPERATORS_OF_METADATA
 from memsvc.tree.trees import MAX_METADATA_PAIRS
 from tenants.scopes import Scope
 
+_SCALARS: list[Schema] = [
+    {**TEXT, "maxLength": metadata.MAX_TEXT_BYTES},
+    {**FRACTION, "minimum": -MAX_NUMBER, "maximum": MAX_NUMBER},
+    FLAG,
+]
 EVERY_OPERATION = OPERATIONS | STORE_OPERATIONS
 PATH_NAMES = {
     "tree": "The exact name of a tree; `default` is always there.",
@@ -285,6 +293,30 @@ class Weights(Field):
         weight = {**FRACTION, "minimum": 0, "maximum": self.target.weight.maximum}
         names = {choice.value: weight for choice in self.target.key.choices}
         return {"type": "object", "properties": names, "additionalProperties": False}
+
+
+class EntryMetadata(Field):
+    target_class = fields.EntryMetadataField
+
+    def described(self) -> Schema:
+        return {
+            "type": "object",
+            "maxProperties": metadata.MAX_PAIRS,
+            "propertyNames": {"minLength": 1, "maxLength": metadata.MAX_NAME_BYTES},
+            "additionalProperties": {
+                "anyOf": [*_SCALARS, {**array({"anyOf": _SCALARS}), "maxItems": metadata.MAX_ITEMS}]
+            },
+        }
+
+
+class MetadataFilter(Field):
+    target_class = fields.MetadataFilterField
+
+    def described(self) -> Schema:
+        text = f"For each name a value, or an object of operators: {', '.join(OPERATORS_OF_METADATA)}."
+        if isinstance(self.target.parent, Query):
+            return {**TEXT, "contentMediaType": "application/json", "description": f"A JSON object. {text}"}
+        return {"type": "object", "description": text}
 
 
 class Enum(Field):

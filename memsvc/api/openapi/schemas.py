@@ -92,6 +92,7 @@ _ENTRY = {
     "supersedes": nullable(TEXT),
     "superseded_by": nullable(TEXT),
     "is_active": FLAG,
+    "metadata": {"type": "object", "description": "What the frontmatter says besides, as it stands there."},
 }
 _PLACED_ENTRY = {**_ENTRY, "path": TEXT, "expires_at": nullable(TIME), "revision": NUMBER}
 _CONTEXT = {

@@ -1,6 +1,6 @@
 """Entries: one by its id, many by filters or words, newest first."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -9,7 +9,14 @@ from django.db.models import BooleanField, DateTimeField, F, Func, Q, UUIDField,
 from django.db.models.lookups import GreaterThan, LessThan
 
 from memsvc import format
-from memsvc.format import CATEGORY_KIND, Confidence, InvalidText, MemoryCategory, MemoryKind, canonical_folder
+from memsvc.format import (
+    CATEGORY_KIND,
+    Confidence,
+    InvalidText,
+    MemoryCategory,
+    MemoryKind,
+    canonical_folder,
+)
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import entry_of
@@ -17,6 +24,7 @@ from memsvc.tree.entries import entry_etag
 from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.models import Block, BlockQuerySet, Revision
 from memsvc.tree.reads.cursors import after_entry, cursor_of_entry
+from memsvc.tree.reads.metadata import with_metadata
 from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.results import EntriesPage, EntryRead
 from memsvc.tree.words import folded, tag_keys
@@ -33,7 +41,8 @@ class EntryFilter:
 
     Tags are compared without case: of `tags` an entry must have all, of `any_tags` one. `actor` is the id of who
     wrote the text. `since` is inclusive and `until` exclusive, both of the instant that an entry is about. `active`
-    is True for entries that hold, False for superseded ones, None for both.
+    is True for entries that hold, False for superseded ones, None for both. `metadata` has for each name a value, or an
+    object of operators (`memsvc.tree.reads.metadata`).
     """
 
     kind: MemoryKind | None = None
@@ -47,6 +56,7 @@ class EntryFilter:
     until: datetime | None = None
     path_prefix: str | None = None
     active: bool | None = True
+    metadata: Mapping[str, object] | None = None
 
 
 EVERY_ACTIVE = EntryFilter()
@@ -171,6 +181,8 @@ def _filtered(now: Moment, entries: BlockQuerySet, wanted: EntryFilter) -> Block
         entries = entries.filter(created__gte=format.in_utc(wanted.since))
     if wanted.until is not None:
         entries = entries.filter(created__lt=format.in_utc(wanted.until))
+    if wanted.metadata is not None:
+        entries = entries.filter(with_metadata(wanted.metadata))
     if wanted.active is not None:
         entries = entries.filter(_is_active(now) if wanted.active else ~_is_active(now))
     return entries
@@ -221,6 +233,7 @@ def read_blocks(now: Moment, rows: Iterable[Block]) -> list[EntryRead]:
             revision=block.added_in,
             etag=entry_etag(block, now.revision),
             expires_at=block.expires_at,
+            metadata=block.metadata,
         )
         for block in blocks
     ]

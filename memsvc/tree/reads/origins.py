@@ -175,7 +175,7 @@ def entry_history(access: Access, entry_id: str) -> list[EntryVersion]:
         states.sort(key=lambda state: (state[0], state[1] == "superseded"))
         revisions = _revisions(now, {number for number, _, _, _ in states})
         return [
-            EntryVersion(revisions[number], action, path, entry_of(block, number))
+            EntryVersion(revisions[number], action, path, entry_of(block, number), block.metadata)
             for number, action, path, block in states
         ]
 
