@@ -65,7 +65,7 @@ from memsvc.format.layout import MemoryCategory, MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
 from memsvc.format.text import checked_text
 
-type SearchMode = Literal["hybrid", "lexical", "semantic", "words", "phrase"]
+type SearchMode = Literal["hybrid", "lexical", "semantic", "words", "substring"]
 type ContextFormat = Literal["markdown", "xml", "messages"]
 type Scoring = Literal["memsvc", "mneme"]
 type Status = Literal["active", "superseded", "all"]
@@ -571,7 +571,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         """One page of the entries that answer `query`, best first, by words and by meaning ("hybrid").
 
         Also by one of them ("lexical", "semantic"); or those that hold all the words, or the text as it stands,
-        newest first ("words", "phrase"). An empty query browses. `recency` lets newer entries of equal worth come
+        newest first ("words", "substring"). An empty query browses. `recency` lets newer entries of equal worth come
         first; `timezone` is where the days of a question about "yesterday" begin. With the `scoring` "mneme" the hits
         are ranked as Mneme ranks them, by the three arguments behind it.
         """

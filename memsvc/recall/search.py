@@ -28,12 +28,12 @@ from memsvc.tree.reads.entries import (
     MAX_FOUND,
     MAX_QUERY_BYTES,
     EntryFilter,
-    SearchMode,
     matching,
     read_blocks,
     search_entries,
 )
 from memsvc.tree.reads.moment import Moment, moment
+from memsvc.tree.reads.substring import search_substring
 from memsvc.tree.words import folded, terms
 from tenants.rows import prepared
 
@@ -53,14 +53,14 @@ class Mode(StrEnum):
     """How entries are found.
 
     HYBRID by words and by meaning, LEXICAL by words, SEMANTIC by meaning, ranked; WORDS are those that hold all
-    words of the query, PHRASE those that hold it as it stands, newest first.
+    words of the query, SUBSTRING those that hold it as it stands, newest first.
     """
 
     HYBRID = "hybrid"
     LEXICAL = "lexical"
     SEMANTIC = "semantic"
     WORDS = "words"
-    PHRASE = "phrase"
+    SUBSTRING = "substring"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ def search(
     Raises `RevisionNotFound` and `InvalidText`.
     """
     text = format.checked_text(query.text, field="query", max_bytes=MAX_QUERY_BYTES)
-    if not text.strip() or query.mode in (Mode.WORDS, Mode.PHRASE):
+    if not text.strip() or query.mode in (Mode.WORDS, Mode.SUBSTRING):
         return _browsed(access, query, text, cursor=cursor, limit=limit, revision=revision)
     return _ranked(access, query, text, cursor=cursor, limit=max(1, min(limit, MAX_FOUND)), revision=revision)
 
@@ -107,10 +107,8 @@ def search(
 def _browsed(
     access: Access, query: Query, text: str, *, cursor: str | None, limit: int, revision: int | None
 ) -> HitsPage:
-    mode: SearchMode = "phrase" if query.mode is Mode.PHRASE else "words"
-    page = search_entries(
-        access, text, query.wanted, mode=mode, cursor=cursor, limit=limit, revision=revision
-    )
+    find = search_substring if query.mode is Mode.SUBSTRING else search_entries
+    page = find(access, text, query.wanted, cursor=cursor, limit=limit, revision=revision)
     mark = Highlighter(text)
     hits = [Hit(found, highlights=mark(found.entry.body)) for found in page.items]
     return HitsPage(hits, page.next)

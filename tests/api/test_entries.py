@@ -181,12 +181,12 @@ def test_pages_hold_every_entry_once(api: APIClient) -> None:
     assert found == made[::-1]
 
 
-def test_search_finds_words_and_phrases(api: APIClient) -> None:
+def test_search_finds_words_and_substrings(api: APIClient) -> None:
     one = add_entry(api, "The cat sat on the mat.", tags=["pets"])["id"]
     two = add_entry(api, "The mat is for the CAT.")["id"]
 
     assert ids(post(api, SEARCH, query="cat mat")) == [two, one]
-    assert ids(post(api, SEARCH, query="cat sat", mode="phrase")) == [one]
+    assert ids(post(api, SEARCH, query="cat sat", mode="substring")) == [one]
     assert ids(post(api, SEARCH, query="pets")) == [one]
     assert ids(post(api, SEARCH, query="mat", tags=["pets"])) == [one]
     assert ids(post(api, SEARCH)) == [two, one]

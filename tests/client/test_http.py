@@ -305,7 +305,7 @@ def test_an_entry_is_added_found_superseded_and_retired(client: MemsvcClient) ->
         "facts",
     )
     assert [found.entry for found in client.search("acme berlin").items] == [new.entry]
-    assert len(client.search("ACME sits", mode="phrase", include_superseded=True).items) == 2
+    assert len(client.search("ACME sits", mode="substring", include_superseded=True).items) == 2
     with pytest.raises(AlreadySuperseded) as caught:
         client.supersede_entry(old.entry.entry_id, "ACME sits in Rome.")
     assert caught.value.successor == new.entry.entry_id
