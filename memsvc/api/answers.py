@@ -203,6 +203,10 @@ def hit(hit: Hit) -> Json:
     }
 
 
+# Whose message a context is, where it is one.
+CONTEXT_ROLES = {ContextFormat.MESSAGES: "system", ContextFormat.HARNESS: "user"}
+
+
 def context(found: Context) -> Json:
     return {
         "format": found.format,
@@ -216,9 +220,10 @@ def context(found: Context) -> Json:
 
 
 def _block(found: Context) -> Json:
-    if found.format is not ContextFormat.MESSAGES:
+    role = CONTEXT_ROLES.get(found.format)
+    if role is None:
         return {"content": found.content}
-    return {"messages": [{"role": "system", "content": found.content}] if found.content else []}
+    return {"messages": [{"role": role, "content": found.content}] if found.content else []}
 
 
 def entry_written(result: EntryWritten) -> Json:

@@ -66,7 +66,7 @@ from memsvc.format.paths import canonical_folder, canonical_path
 from memsvc.format.text import checked_text
 
 type SearchMode = Literal["hybrid", "lexical", "semantic", "words", "substring"]
-type ContextFormat = Literal["markdown", "xml", "messages"]
+type ContextFormat = Literal["markdown", "xml", "messages", "harness"]
 type Scoring = Literal["memsvc", "mneme"]
 type Status = Literal["active", "superseded", "all"]
 type ImportFormat = Literal["zip", "jsonl", "pydantic-deep", "mneme"]
@@ -629,10 +629,16 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         *,
         token_budget: int | None = None,
         format: ContextFormat = "markdown",
+        agent: str | None = None,
+        max_lines: int | None = None,
         revision: AsOf | None = None,
     ) -> Steps[Context]:
-        """A block for a system prompt: preferences and rules, then what answers `query`, or the newest entries."""
-        return self._context(_about(query, token_budget, format, revision))
+        """A block for a prompt: preferences and rules, then what answers `query`, or the newest entries.
+
+        In the format "harness" the notebook of `agent` ("main" unless it is given), at most `max_lines` of it, and
+        the names of its topic files.
+        """
+        return self._context(_about(query, token_budget, format, revision, agent, max_lines))
 
     @call
     def context_if_changed(
@@ -642,12 +648,14 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         *,
         token_budget: int | None = None,
         format: ContextFormat = "markdown",
+        agent: str | None = None,
+        max_lines: int | None = None,
     ) -> Steps[Context | None]:
         """The block, or None while it is still the one that `etag` came with."""
         response = yield from self._connection.send(
             "GET",
             f"{self._at}/context",
-            query=_about(query, token_budget, format, None),
+            query=_about(query, token_budget, format, None, agent, max_lines),
             headers={"If-None-Match": f'"{etag}"'},
         )
         if response.status_code == httpx.codes.NOT_MODIFIED:
@@ -968,10 +976,16 @@ def _as_of(revision: AsOf | None) -> dict[str, object]:
 
 
 def _about(
-    query: str, token_budget: int | None, format: ContextFormat, revision: AsOf | None
+    query: str,
+    token_budget: int | None,
+    format: ContextFormat,
+    revision: AsOf | None,
+    agent: str | None = None,
+    max_lines: int | None = None,
 ) -> dict[str, object]:
     """What a context is asked for."""
-    return {"query": query, "token_budget": token_budget, "format": format, **_as_of(revision)}
+    asked = {"query": query, "token_budget": token_budget, "format": format, "agent": agent}
+    return {**asked, "max_lines": max_lines, **_as_of(revision)}
 
 
 def _given(fields: Mapping[str, object]) -> dict[str, object]:

@@ -290,8 +290,9 @@ class Context:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The block as chat messages: one of the system, or none when there is nothing to say."""
-        return [{"role": "system", "content": self.content}] if self.content else []
+        """The block as chat messages: one of the system (a harness's: of the user), or none without content."""
+        role = "user" if self.format == "harness" else "system"
+        return [{"role": role, "content": self.content}] if self.content else []
 
 
 @dataclass(frozen=True, slots=True)

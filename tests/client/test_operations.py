@@ -75,6 +75,7 @@ READS = [
     Case("postSearch", "search", lambda known: {"query": "water"}),
     Case("getContext", "context", lambda known: {"query": "water", "token_budget": 300}),
     Case("getContext", "context_if_changed", lambda known: {"etag": "another", "format": "xml"}),
+    Case("getContext", "context", lambda known: {"format": "harness", "agent": "main", "max_lines": 9}),
     Case("getContext", "context_for", lambda known: {"query": "water"}),
     Case("getContext", "notebook_context", lambda known: {"agent": "main", "keep": "head"}),
     Case("getEpisodes", "recent_episodes", lambda known: {"limit": 5}),
