@@ -1,10 +1,11 @@
 """What is answered: the results of the tree as JSON objects, each with all its members, always."""
 
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
 from memsvc.format import IndexRow, MemoryEntry
+from memsvc.recall.accesses import Accesses
 from memsvc.recall.context import Context, ContextFormat
 from memsvc.recall.hits import Hit, HitsPage
 from memsvc.tree.models import Tree
@@ -224,6 +225,15 @@ def _block(found: Context) -> Json:
     if role is None:
         return {"content": found.content}
     return {"messages": [{"role": role, "content": found.content}] if found.content else []}
+
+
+def accesses(entry: MemoryEntry, counted: Mapping[str, Accesses]) -> Json:
+    found = counted.get(entry.entry_id)
+    return {
+        "id": entry.entry_id,
+        "count": found.count if found else 0,
+        "last_at": found.last_at if found else None,
+    }
 
 
 def entry_written(result: EntryWritten) -> Json:

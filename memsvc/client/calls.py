@@ -25,6 +25,7 @@ from memsvc.client.connection import (
 )
 from memsvc.client.errors import InvalidRequest, UnexpectedAnswer
 from memsvc.client.records import (
+    Accesses,
     BatchResult,
     Blame,
     Context,
@@ -733,6 +734,11 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         """For each line of a text file, the revision that last changed it."""
         query = {"path": _canonical(path), **_as_of(revision)}
         return self._ask("GET", f"{self._at}/blame", parsing.blame, query=query)
+
+    @call
+    def entry_accesses(self, entry_id: str) -> Steps[Accesses]:
+        """How often an entry was found or read, and when last, as far as it is written: up to a minute late."""
+        return self._ask("GET", f"{self._entry(entry_id)}/accesses", parsing.accesses)
 
     @call
     def entry_history(self, entry_id: str) -> Steps[list[EntryVersion]]:

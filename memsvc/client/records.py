@@ -265,6 +265,14 @@ class EntryWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class Accesses:
+    """How often an entry was found or read; `last_at` is None for one that never was."""
+
+    count: int
+    last_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class EntryRetired:
     entry_id: str
     path: str

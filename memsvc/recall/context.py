@@ -10,6 +10,7 @@ from typing import Final
 from memsvc import format as memory_format
 from memsvc.format import MemoryCategory
 from memsvc.recall import harness, shapes
+from memsvc.recall.accesses import note_accesses
 from memsvc.recall.notebooks import (
     CHARACTERS_A_TOKEN,
     MAX_LINES,
@@ -19,7 +20,7 @@ from memsvc.recall.notebooks import (
     notebook_tokens,
 )
 from memsvc.recall.packing import Packer
-from memsvc.recall.search import Mode, Query, query_vector, search
+from memsvc.recall.search import Mode, Query, query_vector, search_uncounted
 from memsvc.recall.shapes import Part, Piece, Shape
 from memsvc.recall.tokens import token_counter
 from memsvc.tree.access import Access
@@ -107,6 +108,8 @@ def context(
         packer.add([*others, *rules], least=1)
     content, tokens = packer.block()
     entries = packer.entries
+    if revision is None:
+        note_accesses(access, entries)
     considered = {piece.entry.entry_id for piece in [*rules, *others]}
     return Context(format, content, tokens, budget, entries, len(considered.difference(entries)), seen)
 
@@ -184,7 +187,7 @@ def _rules(access: Access, limit: int, revision: int | None) -> list[Piece]:
 
 
 def _answers(access: Access, query: Query, limit: int, revision: int | None) -> list[Piece]:
-    hits = search(access, query, limit=limit, revision=revision).items
+    hits = search_uncounted(access, query, limit=limit, revision=revision).items
     return [Piece(Part.RELEVANT, hit.found.entry, hit.score) for hit in hits]
 
 

@@ -14,6 +14,7 @@ from django.db.models import F, Sum, Window
 from memsvc import format
 from memsvc.format import Confidence, InvalidText
 from memsvc.recall import fuzzy, vectors
+from memsvc.recall.accesses import note_accesses
 from memsvc.recall.embedding import embedder
 from memsvc.recall.highlights import Highlighter
 from memsvc.recall.hits import Hit, HitsPage
@@ -93,11 +94,26 @@ def search(
     limit: int = 20,
     revision: int | None = None,
 ) -> HitsPage:
-    """A page of the entries that answer a query; up to `limit` (1 to 1,000) of them.
+    """A page of the entries that answer a query; up to `limit` (1 to 1,000) of them, each of which counts as accessed.
 
     An empty query browses, newest first. The pages of one search are all of the revision that the first one saw.
     Raises `RevisionNotFound` and `InvalidText`.
     """
+    page = search_uncounted(access, query, cursor=cursor, limit=limit, revision=revision)
+    if query.text.strip() and revision is None:
+        note_accesses(access, (hit.found.entry.entry_id for hit in page.items))
+    return page
+
+
+def search_uncounted(
+    access: Access,
+    query: Query,
+    *,
+    cursor: str | None = None,
+    limit: int = 20,
+    revision: int | None = None,
+) -> HitsPage:
+    """The same for who may show only some of the hits, and counts those."""
     text = format.checked_text(query.text, field="query", max_bytes=MAX_QUERY_BYTES)
     if not text.strip() or query.mode in (Mode.WORDS, Mode.SUBSTRING):
         return _browsed(access, query, text, cursor=cursor, limit=limit, revision=revision)

@@ -84,6 +84,7 @@ READS = [
     Case("getRevision", "get_revision", lambda known: {"number": 2}),
     Case("getDiff", "diff", lambda known: {"old": 2, "path": "/a.md"}),
     Case("getBlame", "blame", lambda known: {"path": "/a.md"}),
+    Case("getEntryAccesses", "entry_accesses", lambda known: {"entry_id": known.entry}),
     Case("getEntryHistory", "entry_history", lambda known: {"entry_id": known.entry}),
     Case("getZipExport", "export_zip", lambda known: {"revision": 3}),
     Case("getJsonLinesExport", "export_jsonl"),

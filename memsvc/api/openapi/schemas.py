@@ -240,6 +240,7 @@ COMPONENTS: dict[str, Schema] = {
         ]
     },
     "EntryWritten": obj(**_WRITTEN_ENTRY),
+    "Accesses": obj(id=TEXT, count=NUMBER, last_at=nullable(TIME)),
     "EntryRetired": obj(id=TEXT, path=TEXT, revision=NUMBER),
     "Index": obj(
         path=TEXT,
