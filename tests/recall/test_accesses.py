@@ -15,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from memsvc.agents.backend import PostgresBackend
+from memsvc.client import MemsvcClient
 from memsvc.recall.accesses import (
     ACCESS_COUNTS,
     MAX_COUNT,
@@ -27,6 +28,7 @@ from memsvc.recall.accesses import (
 from memsvc.recall.context import context
 from memsvc.recall.models import AccessCount
 from memsvc.recall.search import Mode, Query, search
+from memsvc.testing import running_server
 from memsvc.transfer.exports import export_jsonl
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
@@ -34,7 +36,8 @@ from memsvc.tree.cloning import clone_tree
 from memsvc.tree.drafts import SuccessorDraft
 from memsvc.tree.models import Block
 from memsvc.tree.trees import delete_tree, tree_of
-from tests.people import make_tenant
+from tenants.scopes import Scope
+from tests.people import make_key, make_tenant
 from tests.tree.support import FACTS, access_to, add, in_days, revision
 
 pytestmark = pytest.mark.django_db
@@ -326,6 +329,20 @@ def test_processes_add_up(database_url: str) -> None:
 
     assert [process.wait(timeout=60) for process in running] == [0, 0, 0]
     assert set(counts(memory, *made)) == {15}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_server_that_is_stopped_has_written() -> None:
+    memory = access_to(make_tenant())
+    made = ids(memory, "kites one", "kites two")
+    _, key = make_key(memory.tree.tenant, Scope.READ)
+
+    with running_server() as url, MemsvcClient(url, key) as client:
+        for _ in range(20):
+            client.search("kites")
+        client.get_entry(made[0])
+
+    assert counts(memory, *made) == [21, 20]
 
 
 @pytest.mark.django_db(transaction=True)
