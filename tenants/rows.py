@@ -5,7 +5,7 @@ planning it anew each time takes Postgres longer than to run it: so parameters a
 a connection sends again and again is prepared.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -63,6 +63,6 @@ def one(sql: str, parameters: Sequence[Any]) -> Sequence[Any] | None:
     return row
 
 
-def execute(sql: str, parameters: Sequence[Any]) -> None:
+def execute(sql: str, parameters: Sequence[Any] | Mapping[str, Any]) -> None:
     with prepared() as cursor:
         cursor.execute(sql, parameters)

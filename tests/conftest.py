@@ -85,6 +85,31 @@ def no_late_writes() -> Iterator[None]:
     ACCESS_COUNTS.forget()
 
 
+@pytest.fixture(autouse=True)
+def _counts_hold(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whatever a test did to trees, what their rows say of their entries is true."""
+    if not {"db", "transactional_db"}.intersection(
+        request.fixturenames
+    ) and not request.node.get_closest_marker("django_db"):
+        yield
+        return
+    request.getfixturevalue("_django_db_helper")
+    yield
+    with connections["default"].cursor() as cursor:
+        cursor.execute(_MISCOUNTED)
+        assert cursor.fetchall() == []
+
+
+_MISCOUNTED = """
+SELECT t.name, t.entry_count, c.entries, t.term_count, c.terms
+FROM tree_tree t CROSS JOIN LATERAL (
+    SELECT count(*) AS entries, coalesce(sum(words), 0) AS terms FROM tree_block b
+    WHERE b.tenant_id = t.tenant_id AND b.tree_id = t.id AND b.removed_in IS NULL
+      AND b.kind = 'entry' AND b.expires_at IS NULL AND b.superseded_by = ''
+) c WHERE (t.entry_count, t.term_count) <> (c.entries, c.terms)
+"""
+
+
 @pytest.fixture(scope="session")
 def database_url(django_db_setup: None) -> str:
     """DATABASE_URL for other processes that work on the test database."""

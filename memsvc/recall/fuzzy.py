@@ -9,6 +9,8 @@ from django.db import connection
 
 from memsvc.recall.ranking import Facts, Ranking
 from memsvc.tree.models import BlockQuerySet
+from memsvc.tree.reads.entries import EntryFilter, matching
+from memsvc.tree.reads.moment import Moment
 from memsvc.tree.words import Terms, folded
 
 # Shorter words are like too many others.
@@ -22,7 +24,7 @@ WEIGHT = 0.7
 
 
 def like(
-    entries: BlockQuerySet, asked: Terms, ranking: Ranking, text: str
+    now: Moment, wanted: EntryFilter, asked: Terms, ranking: Ranking, text: str
 ) -> dict[UUID, tuple[float, Facts]]:
     """What entries hold of the words that none holds as written, between 0 and `WEIGHT`.
 
@@ -34,6 +36,9 @@ def like(
     missing = [
         word for word in words if len(word) >= _SHORTEST and (not found_some or _is_among(word, unfound))
     ]
+    if found_some and not missing:
+        return {}
+    entries = matching(now, wanted)
     if missing:
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL pg_trgm.word_similarity_threshold = %s", [_LIKENESS])

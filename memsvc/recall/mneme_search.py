@@ -1,32 +1,32 @@
 """Search with Mneme's ranking: over the vectors that the model of the settings has made, and without any words."""
 
-from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
 
 from memsvc import format
 from memsvc.format import CATEGORY_KIND, CONFIDENCE_NUMBERS, Confidence, InvalidText, MemoryCategory
 from memsvc.recall.accesses import note_accesses
+from memsvc.recall.choosing import NEAREST, QUESTION, table_of
 from memsvc.recall.embedding import NONE
 from memsvc.recall.highlights import Highlighter
 from memsvc.recall.hits import Hit, HitsPage
 from memsvc.recall.mneme import CANDIDATES_FOR_EACH, Candidate, Scored, Scoring, retrieve
-from memsvc.recall.ranking import MEANT, QueryVector, as_halfvec, wanted_entries
-from memsvc.recall.search import first_lines, query_vector
+from memsvc.recall.places import first_lines
+from memsvc.recall.ranking import QueryVector, as_halfvec
+from memsvc.recall.search import query_vector
+from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Conflict, Unavailable
-from memsvc.tree.models import Block, BlockQuerySet
 from memsvc.tree.reads.entries import (
     EVERY_ACTIVE,
     MAX_FOUND,
     MAX_QUERY_BYTES,
     EntryFilter,
-    matching,
     read_blocks,
 )
 from memsvc.tree.reads.moment import Moment, moment
+from tenants.rows import prepared
 
 
 class NoEmbedder(Conflict):
@@ -62,7 +62,7 @@ def search_as_mneme(
         raise NoEmbedder if settings.EMBEDDER == NONE else Unavailable
     limit = max(1, min(limit, MAX_FOUND))
     with moment(access, revision) as now:
-        nearest = _nearest(now, matching(now, wanted), vector, CANDIDATES_FOR_EACH * limit)
+        nearest = _nearest(now, wanted, vector, CANDIDATES_FOR_EACH * limit)
         scored = retrieve(nearest, k=limit, scoring=scoring or Scoring(), now=now.at)
         hits = _hits(now, scored, text)
     if revision is None:
@@ -72,20 +72,18 @@ def search_as_mneme(
 
 
 _NEAREST = f"""
-WITH {{wanted}}, {MEANT}
-SELECT b.id, meant.similarity, b.category, b.created, b.confidence
-FROM meant JOIN tree_block b ON b.tenant_id = %s AND b.tree_id = %s AND b.id = meant.id
-ORDER BY meant.similarity DESC, b.created DESC, b.id DESC LIMIT %s
+WITH {{wanted}}, {QUESTION}, {NEAREST.format(most="%(most)s")}
+SELECT b.id, nearest.similarity, b.category, b.created, b.confidence
+FROM nearest JOIN tree_block b ON b.tenant_id = %(tenant)s AND b.tree_id = %(tree)s AND b.id = nearest.id
+ORDER BY nearest.similarity DESC, b.created DESC, b.id DESC
 """
 
 
-def _nearest(now: Moment, entries: BlockQuerySet, vector: QueryVector, most: int) -> list[Candidate[UUID]]:
-    tree = now.access.tree
-    owner = [tree.tenant_id, tree.pk]
-    wanted, parameters = wanted_entries(entries)
-    values: list[Any] = [*parameters, as_halfvec(vector.values), *owner, vector.model, *owner, most]
-    with connection.cursor() as cursor:
-        cursor.execute(_NEAREST.format(wanted=wanted), values)
+def _nearest(now: Moment, wanted: EntryFilter, vector: QueryVector, most: int) -> list[Candidate[UUID]]:
+    table, values = table_of(now, wanted)
+    values |= {"meaning": as_halfvec(vector.values), "model": vector.model, "most": most}
+    with prepared() as cursor:
+        cursor.execute(_NEAREST.format(wanted=table), values)
         return [
             Candidate(
                 key=block_id,
@@ -99,7 +97,7 @@ def _nearest(now: Moment, entries: BlockQuerySet, vector: QueryVector, most: int
 
 
 def _hits(now: Moment, scored: list[Scored[UUID]], text: str) -> list[Hit]:
-    found = Block.objects.of(now.access.tree).select_related("file").in_bulk([each.key for each in scored])
+    found = statements.blocks_with_files(now.access.tree, [each.key for each in scored])
     blocks = [found[each.key] for each in scored]
     lines = first_lines(now, blocks)
     mark = Highlighter(text)

@@ -35,6 +35,8 @@ class Vector(DerivedRow):
     embedding = HalfVectorField()
     # The block's, by which vectors go when nothing but time has passed.
     expires_at = models.DateTimeField(null=True, blank=True)
+    # How many numbers it has, where it is in the index of such vectors, which `near` is about; else 0.
+    indexed = models.SmallIntegerField(default=0, db_default=0)
 
     class Meta:
         constraints = [
@@ -54,10 +56,14 @@ class Vector(DerivedRow):
 
 
 class EmbeddedTree(DerivedRow):
-    """How far a model has got: all entries of the tree that stand as of `revision` have their vectors."""
+    """How far a model has got: all entries of the tree that stand as of `revision` have their vectors.
+
+    Where it is `indexed`, all vectors of the tree are in the index, and new ones go there at once.
+    """
 
     model = models.TextField()
     revision = models.BigIntegerField()
+    indexed = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [

@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models.expressions import RawSQL
-
-from memsvc.tree.models import BlockQuerySet
+from memsvc.recall import choosing, near
+from memsvc.recall.choosing import OF_EACH, Chosen
+from memsvc.tree.reads.entries import EntryFilter
 from memsvc.tree.reads.moment import Moment
 from memsvc.tree.words import Terms
 from tenants.rows import prepared
@@ -63,7 +63,9 @@ class Ranked:
 _ASKED = """
 term AS MATERIALIZED (
     SELECT lexeme, ('''' || replace(replace(lexeme, '\\', '\\\\'), '''', '''''') || '''')::tsquery AS query
-    FROM unnest(tsvector_to_array(to_tsvector(%s::regconfig, %s) || array_to_tsvector(%s::text[]))) AS lexeme
+    FROM unnest(tsvector_to_array(
+        to_tsvector(%(language)s::regconfig, %(words)s) || array_to_tsvector(%(exact)s::text[])
+    )) AS lexeme
 ),
 asked AS MATERIALIZED (SELECT string_agg(query::text, ' | ')::tsquery AS any_of FROM term)
 """
@@ -71,58 +73,55 @@ asked AS MATERIALIZED (SELECT string_agg(query::text, ' | ')::tsquery AS any_of 
 # How often a text holds a term, without taking its vector apart, which costs ten times more. For one term of weight 1
 # ts_rank is (1 + 1/4 + … + 1/n²) / (π²/6), and what that sum lacks of π²/6 is about 1 / (n + ½).
 _TIMES = (
-    "greatest(round(1 / greatest(1.644934 * (1 - ts_rank('{{1,1,1,1}}', b.tsv, term.query)), 1e-4) - 0.5), 1)"
+    "greatest(round(1 / greatest(1.644934 * (1 - ts_rank('{1,1,1,1}', tsv, term.query)), 1e-4) - 0.5), 1)"
 )
 
-# IS TRUE makes a hash table of what is wanted; as a join the planner, who knows no sizes here, goes through all of it
-# for every row. MATERIALIZED, here and below: left to itself the planner counts the tree again for every hit.
+# MATERIALIZED, here and below: left to itself the planner counts anew for every hit.
 _LEXICAL = f"""
-size AS MATERIALIZED (SELECT count(*)::float AS n, greatest(avg(words), 1)::float AS mean FROM wanted),
 hit AS MATERIALIZED (
-    SELECT b.id, b.words, term.lexeme, {_TIMES}::float AS tf
-    FROM {{candidates}} JOIN term ON b.tsv @@ term.query
-    WHERE b.tsv @@ (SELECT any_of FROM asked)
+    SELECT id, words, term.lexeme, {_TIMES}::float AS tf FROM candidate JOIN term ON tsv @@ term.query
 ),
 rarity AS MATERIALIZED (SELECT lexeme, count(*)::float AS df FROM hit GROUP BY lexeme),
 lexical AS MATERIALIZED (
     SELECT id, sum(
         ln(1 + (n - df + 0.5) / (df + 0.5)) * tf * {K1 + 1} / (tf + {K1} * ({1 - B} + {B} * words / mean))
     ) AS bm25
-    FROM hit JOIN rarity USING (lexeme) CROSS JOIN size GROUP BY id
+    FROM hit JOIN rarity USING (lexeme) CROSS JOIN size
+    GROUP BY id ORDER BY bm25 DESC, id DESC LIMIT {OF_EACH}
 )
 """
-# The index holds the terms of live entries only.
-_LIVE = """
-(SELECT id, words, tsv FROM tree_block
- WHERE tenant_id = %s AND tree_id = %s AND removed_in IS NULL AND kind = 'entry'
-   AND (id IN (SELECT id FROM wanted)) IS TRUE) AS b
-"""
-_FORMER = "wanted JOIN tree_block b ON b.tenant_id = %s AND b.tree_id = %s AND b.id = wanted.id"
-
 _UNFOUND = "(SELECT array_agg(lexeme) FROM term WHERE lexeme NOT IN (SELECT lexeme FROM rarity))"
 _NOT_LEXICAL = "lexical AS (SELECT NULL::uuid AS id, NULL::float AS bm25 WHERE false)"
 
-# An entry is as near as its nearest part.
-MEANT = """
-meant AS MATERIALIZED (
-    SELECT wanted.id, max(1 - (v.embedding <=> %s::halfvec)) AS similarity
-    FROM recall_vector v JOIN wanted ON wanted.id = v.block_id
-    WHERE v.tenant_id = %s AND v.tree_id = %s AND v.model = %s
-    GROUP BY wanted.id
-)
+# The nearest, and what was found by words. An entry is as near as its nearest part.
+_SIMILARITY_OF = """
+(SELECT max(-(v.embedding <#> (SELECT meaning FROM question))) FROM recall_vector v
+ WHERE v.tenant_id = %(tenant)s AND v.tree_id = %(tree)s AND v.block_id = {id} AND v.model = %(model)s)
 """
-_NOT_MEANT = "meant AS (SELECT NULL::uuid AS id, NULL::float AS similarity WHERE false)"
+_MEANT = f"""
+meant AS MATERIALIZED (
+    SELECT id, similarity FROM nearest
+    UNION ALL
+    SELECT id, {_SIMILARITY_OF.format(id="lexical.id")} FROM lexical WHERE id NOT IN (SELECT id FROM nearest)
+),
+usual AS MATERIALIZED (SELECT avg({_SIMILARITY_OF.format(id="sample.id")}) AS similarity FROM sample)
+"""
+_NOT_MEANT = """
+meant AS (SELECT NULL::uuid AS id, NULL::float AS similarity WHERE false),
+usual AS (SELECT NULL::float AS similarity)
+"""
 
 _FUSED = f"""
 best AS MATERIALIZED (
-    SELECT (SELECT max(bm25) FROM lexical) AS bm25, max(similarity) AS similarity, avg(similarity) AS mean FROM meant
+    SELECT (SELECT max(bm25) FROM lexical) AS bm25, (SELECT max(similarity) FROM meant) AS similarity,
+           (SELECT similarity FROM usual) AS usual
 ),
 fused AS MATERIALIZED (
     SELECT id, lexical.bm25, meant.similarity,
-        coalesce(lexical.bm25 / best.bm25, 0) + %s * CASE
+        coalesce(lexical.bm25 / best.bm25, 0) + {SIMILARITY_WEIGHT} * CASE
             WHEN meant.similarity IS NULL OR meant.similarity <= 0 THEN 0
-            WHEN best.similarity > best.mean
-                THEN greatest(meant.similarity - best.mean, 0) / (best.similarity - best.mean)
+            WHEN best.similarity > best.usual
+                THEN greatest(meant.similarity - best.usual, 0) / (best.similarity - best.usual)
             -- Of one entry, or of several that are equally near, none is below the best.
             ELSE 1
         END AS score
@@ -131,95 +130,88 @@ fused AS MATERIALIZED (
 top AS MATERIALIZED (
     SELECT b.id, b.file_id, b.position, score
     FROM (SELECT id, score FROM fused WHERE score > 0 ORDER BY score DESC, id DESC LIMIT {_WITH_NEIGHBOURS}) AS best_of
-    JOIN tree_block b ON b.tenant_id = %s AND b.id = best_of.id
+    JOIN tree_block b ON b.tenant_id = %(tenant)s AND b.id = best_of.id
 ),
 near AS MATERIALIZED (
     SELECT beside.id, sum(score) AS score
     FROM top CROSS JOIN LATERAL (
-        (SELECT id FROM tree_block n
-         WHERE n.tenant_id = %s AND n.file_id = top.file_id AND n.position < top.position AND {{entries}}
+        (SELECT id FROM tree_block b
+         WHERE b.tenant_id = %(tenant)s AND b.file_id = top.file_id AND b.position < top.position AND {{holds}}
          ORDER BY position DESC LIMIT 1)
         UNION ALL
-        (SELECT id FROM tree_block n
-         WHERE n.tenant_id = %s AND n.file_id = top.file_id AND n.position > top.position AND {{entries}}
+        (SELECT id FROM tree_block b
+         WHERE b.tenant_id = %(tenant)s AND b.file_id = top.file_id AND b.position > top.position AND {{holds}}
          ORDER BY position LIMIT 1)
     ) AS beside
     GROUP BY beside.id
 )
-SELECT ranked.*, {{unfound}}, b.created, b.confidence, b.tag_keys, b.summary
+SELECT ranked.*, {{unfound}}, {{nearest}}, b.created, b.confidence, b.tag_keys, b.summary
 FROM (
     SELECT id, fused.score + {NEIGHBOUR_WEIGHT} * coalesce(near.score, 0) AS total,
            coalesce(fused.bm25, 0), fused.similarity, {NEIGHBOUR_WEIGHT} * coalesce(near.score, 0)
     FROM fused LEFT JOIN near USING (id)
     WHERE fused.score > 0
     ORDER BY total DESC, id DESC LIMIT {MAX_RANKED}
-) AS ranked JOIN tree_block b ON b.tenant_id = %s AND b.id = ranked.id
+) AS ranked JOIN tree_block b ON b.tenant_id = %(tenant)s AND b.id = ranked.id
 ORDER BY total DESC, ranked.id DESC
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The best entries, best first. `unfound` are terms of the query that no entry holds."""
+    """The best entries, best first. `unfound` are terms of the query that no entry holds.
+
+    `nearest` counts the parts of entries that were found by their meaning.
+    """
 
     items: list[Ranked]
     unfound: list[str]
+    nearest: int
 
 
-def rank(
-    now: Moment, entries: BlockQuerySet, language: str, asked: Terms | None, vector: QueryVector | None
-) -> Ranking:
-    """The best of `entries`, at most `MAX_RANKED`: by words of a language, by meaning, or by both."""
-    statement, parameters = _statement(now, entries, language, asked, vector)
+def rank(now: Moment, wanted: EntryFilter, asked: Terms | None, vector: QueryVector | None) -> Ranking:
+    """The best of the entries that are wanted, at most `MAX_RANKED`: by words, by meaning, or by both."""
+    if not choosing.is_everything(now, wanted):
+        return _ranked(now, choosing.some(now, wanted), asked, vector)
+    if vector and near.use(now.tree, vector.model):
+        # An index that is shared can end before it has found enough of one tree.
+        found = _ranked(now, choosing.everything(now, dimensions=len(vector.values)), asked, vector)
+        if found.nearest >= OF_EACH:
+            return found
+    return _ranked(now, choosing.everything(now), asked, vector)
+
+
+def _ranked(now: Moment, chosen: Chosen, asked: Terms | None, vector: QueryVector | None) -> Ranking:
+    statement, values = _statement(now, chosen, asked, vector)
     with prepared() as cursor:
-        cursor.execute(statement, parameters)
+        cursor.execute(statement, values)
         rows = cursor.fetchall()
     items = [
         Ranked(block_id, score, bm25, similarity, neighbours, Facts(*facts))
-        for block_id, score, bm25, similarity, neighbours, _, *facts in rows
+        for block_id, score, bm25, similarity, neighbours, _, _, *facts in rows
     ]
-    return Ranking(items, (rows[0][5] or []) if rows else [])
+    unfound, nearest = rows[0][5:7] if rows else (None, None)
+    return Ranking(items, unfound or [], nearest or 0)
 
 
 def _statement(
-    now: Moment, entries: BlockQuerySet, language: str, asked: Terms | None, vector: QueryVector | None
-) -> tuple[str, list[Any]]:
-    tree = now.access.tree
-    owner = [tree.tenant_id, tree.pk]
-    wanted, parameters = wanted_entries(entries)
-    parts = [wanted]
+    now: Moment, chosen: Chosen, asked: Terms | None, vector: QueryVector | None
+) -> tuple[str, dict[str, Any]]:
+    parts, values = [*chosen.parts], chosen.values
     if asked is None:
         parts.append(_NOT_LEXICAL)
     else:
-        parts += [_ASKED, _LEXICAL.format(candidates=_LIVE if now.revision is None else _FORMER)]
-        parameters += [language, asked.words, asked.exact, *owner]
+        parts += [_ASKED, chosen.candidates, _LEXICAL]
+        values |= {"language": now.tree.language, "words": asked.words, "exact": asked.exact}
     if vector is None:
         parts.append(_NOT_MEANT)
     else:
-        parts.append(MEANT)
-        parameters += [as_halfvec(vector.values), *owner, vector.model]
-    standing, numbers = _standing(now)
-    parts.append(_FUSED.format(entries=standing, unfound="NULL::text[]" if asked is None else _UNFOUND))
-    parameters += [SIMILARITY_WEIGHT, tree.tenant_id, *([tree.tenant_id, *numbers] * 2), tree.tenant_id]
-    return "WITH " + ",\n".join(parts), parameters
-
-
-def wanted_entries(entries: BlockQuerySet) -> tuple[str, list[Any]]:
-    """The entries to choose from, and how many terms each has, as the table `wanted`; and its parameters."""
-    counted = entries.order_by().annotate(terms_in_it=RawSQL("tree_block.words", []))
-    found = counted.values_list("pk", "terms_in_it")
-    sql, parameters = found.query.sql_with_params()
-    return f"wanted AS MATERIALIZED (SELECT found.* FROM ({sql}) AS found (id, words))", list(parameters)
-
-
-def _standing(now: Moment) -> tuple[str, list[Any]]:
-    """Which entries count as neighbours: not those between which nobody sees, or that hold no longer."""
-    seen = "n.kind = 'entry' AND (n.expires_at IS NULL OR n.expires_at > %s)"
-    if now.revision is None:
-        return f"{seen} AND n.removed_in IS NULL AND n.superseded_by = ''", [now.at]
-    standing = "n.added_in <= %s AND (n.removed_in IS NULL OR n.removed_in > %s)"
-    holding = "(n.superseded_by = '' OR n.superseded_in > %s)"
-    return f"{seen} AND {standing} AND {holding}", [now.at, *[now.revision] * 3]
+        parts += [choosing.QUESTION, chosen.nearest, _MEANT]
+        values |= {"meaning": as_halfvec(vector.values), "model": vector.model}
+    unfound = "NULL::text[]" if asked is None else _UNFOUND
+    nearest = "NULL::int" if vector is None else "(SELECT sum(parts)::int FROM nearest)"
+    parts.append(_FUSED.format(holds=chosen.holds, unfound=unfound, nearest=nearest))
+    return "WITH " + ",\n".join(parts), values
 
 
 def as_halfvec(values: Sequence[float]) -> str:

@@ -6,10 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
-from typing import Any
 from uuid import UUID
-
-from django.db.models import F, Sum, Window
 
 from memsvc import format
 from memsvc.format import Confidence, InvalidText
@@ -18,10 +15,11 @@ from memsvc.recall.accesses import note_accesses
 from memsvc.recall.embedding import embedder
 from memsvc.recall.highlights import Highlighter
 from memsvc.recall.hits import Hit, HitsPage
+from memsvc.recall.places import first_lines
 from memsvc.recall.ranking import MAX_RANKED, Facts, QueryVector, Ranked, rank
 from memsvc.recall.times import asked_range
+from memsvc.tree import statements
 from memsvc.tree.access import Access
-from memsvc.tree.files import rendered_lines
 from memsvc.tree.models import Block
 from memsvc.tree.reads.cursors import after_rank, cursor_of_rank
 from memsvc.tree.reads.entries import (
@@ -29,14 +27,12 @@ from memsvc.tree.reads.entries import (
     MAX_FOUND,
     MAX_QUERY_BYTES,
     EntryFilter,
-    matching,
     read_blocks,
     search_entries,
 )
 from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.reads.substring import search_substring
 from memsvc.tree.words import folded, terms
-from tenants.rows import prepared
 
 # What is added to a score, where the best entry's own terms make 1.
 TAG_BOOST = 0.15
@@ -139,7 +135,7 @@ def _ranked(
         tree = now.tree
         if now.revision == tree.revision:
             now = replace(now, revision=None)
-        candidates = _candidates(now, tree.language, query, text, vector)
+        candidates = _candidates(now, query, text, vector)
         kept, more = _page(now, candidates, start, limit)
         hits = _hits(now, kept, text)
     seen = tree.revision if pinned is None else pinned
@@ -154,15 +150,12 @@ def query_vector(text: str) -> QueryVector | None:
     return QueryVector(model.name, values.tolist()) if model and values is not None else None
 
 
-def _candidates(
-    now: Moment, language: str, query: Query, text: str, vector: QueryVector | None
-) -> list[_Candidate]:
-    entries = matching(now, query.wanted)
+def _candidates(now: Moment, query: Query, text: str, vector: QueryVector | None) -> list[_Candidate]:
     asked = None if query.mode is Mode.SEMANTIC and vector else terms(text, asked=True)
-    ranking = rank(now, entries, language, asked, vector)
+    ranking = rank(now, query.wanted, asked, vector)
     found = {each.block_id: _candidate(each) for each in ranking.items}
     if asked is not None:
-        for block_id, (likeness, facts) in fuzzy.like(entries, asked, ranking, text).items():
+        for block_id, (likeness, facts) in fuzzy.like(now, query.wanted, asked, ranking, text).items():
             candidate = found.setdefault(block_id, _Candidate(block_id, 0.0, {}, facts))
             candidate.score += likeness
             candidate.parts["spelling"] = likeness
@@ -225,11 +218,7 @@ def _page(
     # A few more than asked for: some will be left out, and one tells whether there is another page.
     size = limit + 5
     for chunk in (candidates[at : at + size] for at in range(0, len(candidates), size)):
-        blocks = (
-            Block.objects.of(now.access.tree)
-            .select_related("file")
-            .in_bulk([each.block_id for each in chunk])
-        )
+        blocks = statements.blocks_with_files(now.access.tree, [each.block_id for each in chunk])
         for candidate in chunk:
             block = blocks[candidate.block_id]
             own = frozenset(_WORD.findall(block.search_text.split("\n" + block.entry_id)[0]))
@@ -266,25 +255,6 @@ def _hits(now: Moment, kept: Sequence[tuple[_Candidate, Block]], text: str) -> l
         )
         for (candidate, block), found in zip(kept, read_blocks(now, blocks), strict=True)
     ]
-
-
-def first_lines(now: Moment, blocks: Sequence[Block]) -> dict[Any, int]:
-    """The lines, counted from 1, at which blocks begin in their files."""
-    if not blocks:
-        return {}
-    lines = rendered_lines(now.revision)
-    above = Window(Sum(lines), partition_by=F("file"), order_by=F("position").asc())
-    standing = now.blocks().filter(file_id__in={block.file_id for block in blocks}).order_by()
-    counted, parameters = (
-        standing.annotate(first=above - lines + 1).values_list("pk", "first").query.sql_with_params()
-    )
-    with prepared() as cursor:
-        # Outside, because a condition inside would take away the lines above.
-        cursor.execute(
-            f"SELECT * FROM ({counted}) AS counted (id, first) WHERE id = ANY(%s)",
-            [*parameters, [block.pk for block in blocks]],
-        )
-        return {pk: int(first) for pk, first in cursor.fetchall()}
 
 
 def _start(cursor: str, query: Query, text: str) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db import connection
 
 from memsvc.format.entries import trimmed_body
+from memsvc.recall import near
 from memsvc.recall.embedding import Embedder, EmbeddingError, Vector, Vectors, embedder
 from memsvc.recall.parts import parts
 from memsvc.recall.ranking import as_halfvec
@@ -78,8 +79,9 @@ ORDER BY random() LIMIT %s
 def embed_tree(tree: Tree, limit: int = ENTRIES_AT_ONCE) -> int:
     """Make the vectors that a tree's entries lack, newest first and for at most `limit` of them. Returns for how many.
 
-    Once none is lacking, the vectors of closed entries and those of other models go, and the tree is no longer
-    stale. No transaction is open while the model works. Raises `EmbeddingError`; what was stored by then stays.
+    Once none is lacking, those of a large tree are put into the index, which counts as well; then the vectors of
+    closed entries and those of other models go, and the tree is no longer stale. No transaction is open while the
+    model works. Raises `EmbeddingError`; what was stored by then stays.
     """
     model = embedder()
     if model is None:
@@ -90,15 +92,18 @@ def embed_tree(tree: Tree, limit: int = ENTRIES_AT_ONCE) -> int:
     done = 0
     for some in batched(_lacking(tree, model, begun, limit), _TEXTS_AT_ONCE, strict=False):
         done += _embed(tree, model, some)
+    if done < limit and not begun.indexed:
+        done += near.enter(tree, model, limit - done)
     _settle(tree, model, begun)
     return done
 
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """How far the model has got, and the revision that the tree has."""
+    """How far the model has got, whether the vectors are in the index, and the revision that the tree has."""
 
     mark: int
+    indexed: bool
     revision: int
 
 
@@ -117,7 +122,7 @@ SELECT %s, tenant_id, id, %s, 0 FROM tree_tree WHERE tenant_id = %s AND id = %s 
 ON CONFLICT (tenant_id, tree_id, model) DO NOTHING
 """
 _BEGUN = """
-SELECT m.revision, t.revision
+SELECT m.revision, m.indexed, t.revision
 FROM tree_tree t JOIN recall_embeddedtree m ON m.tenant_id = t.tenant_id AND m.tree_id = t.id AND m.model = %s
 WHERE t.tenant_id = %s AND t.id = %s
 """
@@ -183,20 +188,20 @@ def _store(tree: Tree, model: Embedder, entries: Sequence[_Cut], vectors: Vector
     """Store the vectors of those entries that still stand. Returns how many these are."""
     places = [(block, part) for block, cut in entries for part in range(len(cut))]
     new = [[uuid7() for _ in places], [block for block, _ in places], [part for _, part in places]]
+    texts = [as_halfvec(vector.tolist()) for vector in vectors]
     with deriving(tree):
-        if _lock_mark(tree, model) is None:
+        mark = _lock_mark(tree, model)
+        if mark is None:
             return 0
-        row = one(
-            _STORE,
-            [*new, [as_halfvec(vector.tolist()) for vector in vectors], tree.tenant_id, tree.pk, model.name],
-        )
+        indexed = model.dimensions if mark.indexed else 0
+        row = one(_STORE, [*new, texts, tree.tenant_id, tree.pk, model.name, indexed])
     return row[0] if row else 0
 
 
 # Whoever stores or settles holds the mark: else vectors of an entry that is closed meanwhile could be stored after
 # another worker has deleted those of closed entries. Writers of the tree don't come here.
 _LOCK_MARK = """
-SELECT m.revision
+SELECT m.revision, m.indexed
 FROM tree_tree t JOIN recall_embeddedtree m ON m.tenant_id = t.tenant_id AND m.tree_id = t.id
 WHERE m.tenant_id = %s AND m.tree_id = %s AND m.model = %s
 FOR KEY SHARE OF t FOR UPDATE OF m
@@ -212,8 +217,8 @@ WITH new AS (
     WHERE b.tenant_id = %s AND b.tree_id = %s AND b.id IN (SELECT block_id FROM new) AND {_STANDS}
     FOR KEY SHARE SKIP LOCKED
 ), stored AS (
-    INSERT INTO recall_vector (id, tenant_id, tree_id, block_id, part, model, embedding, expires_at)
-    SELECT new.id, b.tenant_id, b.tree_id, b.id, new.part, %s, new.embedding::halfvec, b.expires_at
+    INSERT INTO recall_vector (id, tenant_id, tree_id, block_id, part, model, embedding, expires_at, indexed)
+    SELECT new.id, b.tenant_id, b.tree_id, b.id, new.part, %s, new.embedding::halfvec, b.expires_at, %s
     FROM new JOIN standing b ON b.id = new.block_id
     ON CONFLICT (tenant_id, tree_id, block_id, model, part) DO NOTHING
     RETURNING block_id
@@ -222,10 +227,16 @@ SELECT count(DISTINCT block_id) FROM stored
 """
 
 
-def _lock_mark(tree: Tree, model: Embedder) -> int | None:
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    revision: int
+    indexed: bool
+
+
+def _lock_mark(tree: Tree, model: Embedder) -> _Mark | None:
     """None when the tree is gone, or a worker with another model has finished it."""
     row = one(_LOCK_MARK, [tree.tenant_id, tree.pk, model.name])
-    return row[0] if row else None
+    return _Mark(*row) if row else None
 
 
 def _settle(tree: Tree, model: Embedder, begun: _Begun) -> None:
@@ -234,11 +245,16 @@ def _settle(tree: Tree, model: Embedder, begun: _Begun) -> None:
     with deriving(tree):
         mark = _lock_mark(tree, model)
         # Another worker may have been here, and may know of later revisions.
-        if mark is None or mark > begun.mark or one(_LACKS, [*key, mark, begun.revision, model.name]):
+        if mark is None or mark.revision > begun.mark:
             return
-        execute(_DELETE_CLOSED, [*key, mark, *key, model.name])
+        if one(_LACKS, [*key, mark.revision, begun.revision, model.name]):
+            return
+        indexed = mark.indexed or near.is_for(tree, model)
+        if indexed and not mark.indexed and near.lacks(tree, model):
+            return
+        execute(_DELETE_CLOSED, [*key, mark.revision, *key, model.name])
         execute(_DELETE_OTHERS, [*key, model.name])
-        execute(_MOVE_MARK, [begun.revision, *key, model.name])
+        execute(_MOVE_MARK, [begun.revision, indexed, *key, model.name])
 
 
 _LACKS = f"SELECT 1 {_WITHOUT_VECTOR} LIMIT 1"
@@ -257,7 +273,7 @@ DELETE FROM recall_vector v USING other o
 WHERE v.tenant_id = o.tenant_id AND v.tree_id = o.tree_id AND v.model = o.model
 """
 _MOVE_MARK = """
-UPDATE recall_embeddedtree SET revision = %s WHERE tenant_id = %s AND tree_id = %s AND model = %s
+UPDATE recall_embeddedtree SET revision = %s, indexed = %s WHERE tenant_id = %s AND tree_id = %s AND model = %s
 """
 
 

@@ -201,6 +201,7 @@ def splice(change: Change, file: File, target: Block, *, by: str) -> None:
         return
     spliced = len(after) - len(before)
     statements.retire_block(target, by=by, revision=change.number, spliced=spliced)
+    change.retired.append(target.pk)
     file.size += spliced
     file.lines += 1
     file.sha256 = ""

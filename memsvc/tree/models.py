@@ -70,6 +70,9 @@ class Tree(models.Model):
     # When title, description or metadata were last changed.
     described_at = models.DateTimeField(null=True, blank=True)
     revision = models.BigIntegerField(default=0)
+    # Of the entries that hold and never expire: how many there are, and how many different terms they have in all.
+    entry_count = models.BigIntegerField(default=0)
+    term_count = models.BigIntegerField(default=0)
     # Set by an import, which keeps index files as they came: the next change gives every file its row.
     index_behind = models.BooleanField(default=False)
     created_at = models.DateTimeField(db_default=Now())
@@ -282,6 +285,11 @@ class Block(TreeRow):
                 fields=["tenant", "tree", "entry_id"],
                 condition=LIVE & Q(duplicate=True),
                 name="block_duplicate",
+            ),
+            models.Index(
+                fields=["tenant", "tree"],
+                condition=LIVE & Q(kind="entry", expires_at__isnull=False),
+                name="block_expiring_entry",
             ),
             # What a revision changed.
             models.Index(fields=["tenant", "tree", "added_in"], name="block_added_in"),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from uuid import UUID
 
 from django.db import (
     DatabaseError,
@@ -42,6 +43,8 @@ class Change:
     made: bool = False
     # Paths whose rows in the index files have to be looked at before the end.
     index_behind: bool = field(default=False)
+    # Rows that it superseded without closing them.
+    retired: list[UUID] = field(default_factory=list)
 
     @property
     def current(self) -> int:
@@ -109,7 +112,7 @@ def _record(change: Change, action: str, message: str) -> None:
         action=action,
         message=message,
     )
-    statements.record(revision, index_behind=change.index_behind)
+    statements.record(revision, index_behind=change.index_behind, retired=change.retired)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ the tree stays locked meanwhile. Everything that is not hot goes through the mod
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -14,7 +15,7 @@ from memsvc.format.entries import trimmed_body
 from memsvc.tree.errors import TreeNotFound
 from memsvc.tree.models import Block, File, Revision, Tree
 from memsvc.tree.words import Terms, entry_terms
-from tenants.rows import columns, execute, instance, names, one
+from tenants.rows import columns, execute, instance, names, one, prepared
 
 _ROWS_AT_ONCE = 200
 
@@ -168,8 +169,27 @@ WHERE b.tenant_id = %s AND b.tree_id = %s AND b.entry_id = %s
 def entry_with_id(tree: Tree, entry_id: str) -> Block | None:
     """The live entry that has an id, hidden or not, with its file."""
     row = one(_ENTRY_WITH_ID, [tree.tenant_id, tree.pk, entry_id])
-    if row is None:
-        return None
+    return None if row is None else _block_with_file(row)
+
+
+_BLOCKS_WITH_FILES = f"""
+SELECT {columns(Block, "b")}, {columns(File, "f")}
+FROM tree_block b
+JOIN tree_file f ON f.tenant_id = b.tenant_id AND f.tree_id = b.tree_id AND f.id = b.file_id
+WHERE b.tenant_id = %s AND b.tree_id = %s AND b.id = ANY(%s)
+"""
+
+
+def blocks_with_files(tree: Tree, ids: Sequence[UUID]) -> dict[UUID, Block]:
+    """Blocks by their keys, each with the row that it refers to as its file; without those that are gone."""
+    with prepared() as cursor:
+        cursor.execute(_BLOCKS_WITH_FILES, [tree.tenant_id, tree.pk, [*ids]])
+        rows = cursor.fetchall()
+    blocks = (_block_with_file(row) for row in rows)
+    return {block.pk: block for block in blocks if block is not None}
+
+
+def _block_with_file(row: Sequence[Any]) -> Block | None:
     block, file = instance(Block, row[:_BLOCK]), instance(File, row[_BLOCK:])
     if block is not None and file is not None:
         block.file = file
@@ -256,16 +276,58 @@ def save_file(file: File) -> None:
     execute(_SAVE_FILE, [*described, file.sha256, file.next_expiry, file.tenant_id, file.pk])
 
 
+# What a change adds to the counts of a tree, and what it takes from them. Its own rows are found by its number, and
+# those that it only retired by their ids.
 _RECORD = """
-WITH counted AS (UPDATE tree_tree SET revision = %s, index_behind = %s WHERE tenant_id = %s AND id = %s)
+WITH change AS (
+    SELECT 1 AS sign, words FROM tree_block
+    WHERE tenant_id = %(tenant)s AND tree_id = %(tree)s AND added_in = %(number)s AND removed_in IS NULL
+      AND kind = 'entry' AND expires_at IS NULL AND superseded_by = ''
+    UNION ALL
+    SELECT -1, words FROM tree_block
+    WHERE tenant_id = %(tenant)s AND tree_id = %(tree)s AND removed_in = %(number)s AND added_in < %(number)s
+      AND kind = 'entry' AND expires_at IS NULL AND (superseded_by = '' OR superseded_in = %(number)s)
+    UNION ALL
+    SELECT -1, words FROM tree_block
+    WHERE tenant_id = %(tenant)s AND id = ANY(%(retired)s) AND removed_in IS NULL AND added_in < %(number)s
+      AND kind = 'entry' AND expires_at IS NULL
+), counted AS (
+    UPDATE tree_tree
+    SET revision = %(number)s, index_behind = %(index_behind)s,
+        entry_count = entry_count + (SELECT coalesce(sum(sign), 0) FROM change),
+        term_count = term_count + (SELECT coalesce(sum(sign * words), 0) FROM change)
+    WHERE tenant_id = %(tenant)s AND id = %(tree)s
+)
 INSERT INTO tree_revision (id, tenant_id, tree_id, number, at, actor_kind, actor_id, actor_name, action, message)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+VALUES (%(id)s, %(tenant)s, %(tree)s, %(number)s, %(at)s, %(actor_kind)s, %(actor_id)s, %(actor_name)s,
+        %(action)s, %(message)s)
 """
 
 
-def record(revision: Revision, *, index_behind: bool) -> None:
-    """Count a revision in its tree, and write its row."""
-    tree = [revision.tenant_id, revision.tree_id]
-    actor = [revision.actor_kind, revision.actor_id, revision.actor_name]
-    made = [revision.pk, *tree, revision.number, revision.at, *actor, revision.action, revision.message]
-    execute(_RECORD, [revision.number, index_behind, *tree, *made])
+def record(revision: Revision, *, index_behind: bool, retired: Sequence[UUID]) -> None:
+    """Count a revision in its tree, and write its row. `retired` are the rows that it superseded as they stand."""
+    values = {name: getattr(revision, name) for name in names(Revision)}
+    execute(
+        _RECORD,
+        values
+        | {
+            "tenant": revision.tenant_id,
+            "tree": revision.tree_id,
+            "index_behind": index_behind,
+            "retired": [*retired],
+        },
+    )
+
+
+_COUNT = """
+UPDATE tree_tree t SET entry_count = c.entries, term_count = c.terms FROM (
+    SELECT count(*) AS entries, coalesce(sum(words), 0) AS terms FROM tree_block
+    WHERE tenant_id = %(tenant)s AND tree_id = %(tree)s AND removed_in IS NULL
+      AND kind = 'entry' AND expires_at IS NULL AND superseded_by = ''
+) c WHERE t.tenant_id = %(tenant)s AND t.id = %(tree)s
+"""
+
+
+def count_entries(tree: Tree) -> None:
+    """Count all anew that the tree's row says of its entries, after rows were changed in place."""
+    execute(_COUNT, {"tenant": tree.tenant_id, "tree": tree.pk})

@@ -216,6 +216,7 @@ def _find_by(tree: Tree) -> None:
     """Make all entries' terms anew, in the tree's language."""
     for block in Block.objects.of(tree).entries().iterator(chunk_size=500):
         statements.set_terms(block, language=tree.language)
+    statements.count_entries(tree)
 
 
 def archive_tree(access: Access) -> Tree:

@@ -368,6 +368,7 @@ def test_a_tree_that_is_being_deleted_holds_up_nobody() -> None:
         thread.start()
         thread.join(timeout=10)
         assert not thread.is_alive()
+        transaction.set_rollback(True)
 
     assert failed == []
     assert counts(other, stays) == [1]

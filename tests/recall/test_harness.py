@@ -10,8 +10,7 @@ from memsvc.recall.context import Context, ContextFormat, harness_context
 from memsvc.recall.harness import Asked, Topics, snapshot
 from memsvc.tree import services
 from memsvc.tree.access import Access
-from memsvc.tree.models import Block
-from tests.tree.support import AssertNumQueries, access_to, entry_text, in_days, revision
+from tests.tree.support import AssertNumQueries, access_to, add, days_pass, in_days, revision
 
 pytestmark = pytest.mark.django_db
 
@@ -145,15 +144,17 @@ def test_stored_text_never_ends_the_block(memory: Access, text: str) -> None:
 
 
 def test_what_is_hidden_or_of_others_is_not_listed(memory: Access, stranger: Access) -> None:
-    services.write_file(memory, "/agents/main/gone.md", entry_text("mem_gone", "canary"))
-    Block.objects.filter(entry_id="mem_gone").update(expires_at=in_days(-1))
+    path = add(memory, "canary", expires_at=in_days(1)).path
+    services.move(memory, path, "/agents/main/gone.md")
+    assert "gone.md" in shown(memory).content
+    days_pass(memory, 2)
     services.write_file(stranger, "/agents/main/foreign.md", "canary")
     services.write_file(stranger, NOTEBOOK, "foreign")
     narrow = access_to(memory.tree.tenant, prefix="/memory")
 
     for access in (memory, narrow):
         for query in ("", "canary"):
-            assert "foreign" not in shown(access, query).content
+            assert not re.search("foreign|gone", shown(access, query).content)
     services.write_file(memory, NOTEBOOK, "own")
     assert body(shown(narrow, "canary")) == "[memory is empty]"
 

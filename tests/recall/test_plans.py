@@ -29,8 +29,9 @@ _COPIES = """
 CREATE TEMPORARY TABLE copy ON COMMIT DROP AS
     SELECT gen_random_uuid() AS tree, number FROM generate_series(1, %(count)s) AS number;
 INSERT INTO tree_tree (id, tenant_id, name, description, language, title, metadata, revision, index_behind,
-                       history_from)
-    SELECT copy.tree, tenant_id, name || number, '', language, title, metadata, revision, false, history_from
+                       history_from, entry_count, term_count)
+    SELECT copy.tree, tenant_id, name || number, '', language, title, metadata, revision, false, history_from,
+           entry_count, term_count
     FROM tree_tree, copy WHERE id = %(tree)s;
 CREATE TEMPORARY TABLE copied_file ON COMMIT DROP AS
     SELECT gen_random_uuid() AS file, id AS old, copy.tree FROM tree_file, copy WHERE tree_id = %(tree)s;

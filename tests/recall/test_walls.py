@@ -8,7 +8,7 @@ import pytest
 
 from memsvc.recall.search import Mode, Query, search
 from memsvc.recall.vectors import embed_tree
-from memsvc.tree import reads, services
+from memsvc.tree import reads, services, statements
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block
 from memsvc.tree.reads import EntryFilter
@@ -73,6 +73,7 @@ def test_neighbours_are_those_that_are_seen(memory: Access, stranger: Access) ->
     Block.objects.of(memory.tree).filter(entry_id="mem_2").update(
         expires_at=datetime.now(tz=UTC) - timedelta(minutes=1)
     )
+    statements.count_entries(memory.tree)
 
     assert seen(memory) == before
 

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from memsvc.tree import reads, services
+from memsvc.tree import reads, services, statements
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block
 from memsvc.tree.reads.cursors import cursor_of_entry
@@ -197,6 +197,7 @@ def multiply(entry: Block, times: int) -> None:
             " FROM tree_block, generate_series(1, %s) AS n WHERE id = %s",
             [times, entry.pk],
         )
+    statements.count_entries(entry.tree)
 
 
 def wal_bytes(act: Callable[[], object], times: int) -> int:

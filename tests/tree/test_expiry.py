@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from memsvc.format import InvalidText, MemoryKind, parse_entries
-from memsvc.tree import reads, services
+from memsvc.tree import reads, services, statements
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import EntryNotFound, FileNotFound, FolderNotFound, IsFolder
@@ -391,3 +391,4 @@ def _hide(memory: Access, path: str) -> None:
     file = File.objects.of(memory.tree).standing(None).get(path=path)
     Block.objects.of_file(file).update(expires_at=in_days(-1))
     File.objects.filter(pk=file.pk).update(next_expiry=in_days(-1))
+    statements.count_entries(file.tree)

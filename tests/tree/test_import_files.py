@@ -1,7 +1,7 @@
 import pytest
 
 from memsvc.format import InvalidPath, MemoryKind
-from memsvc.tree import reads, services
+from memsvc.tree import reads, services, statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Forbidden, IsFolder, PathTaken, TreeError
 from memsvc.tree.models import Block, File
@@ -100,6 +100,7 @@ def test_what_has_disappeared_is_not_in_the_way(memory: Access) -> None:
         services.write_file(memory, path, entry_text(f"mem_{path[-4]}"))
     Block.objects.of(memory.tree).update(expires_at=in_days(1))
     File.objects.of(memory.tree).update(next_expiry=in_days(1))
+    statements.count_entries(memory.tree)
     days_pass(memory, 2)
     files = {"/memory/a.md": b"a", "/memory/c.md/d.md": b"c", "/memory/folder": b"folder", "/new.md": b"new"}
 

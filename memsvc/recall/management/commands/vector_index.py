@@ -1,0 +1,30 @@
+from django.core.management.base import BaseCommand, CommandError
+
+from memsvc.recall import near
+from memsvc.recall.embedding import EmbeddingError, embedder
+
+
+class Command(BaseCommand):
+    help = (
+        "Make the index by which search finds the nearest vectors in large trees, for vectors as the model of "
+        "MEMSVC_EMBEDDER makes them. That of the local model is there already. Others may read and write meanwhile; "
+        "the worker then puts the vectors of large trees into it."
+    )
+
+    def handle(self, **options: object) -> None:
+        try:
+            model = embedder()
+            dimensions = model.dimensions if model else 0
+        except EmbeddingError as error:
+            raise CommandError(
+                f"The model can't be asked how many numbers its vectors have: {error}"
+            ) from error
+        if not dimensions:
+            raise CommandError("MEMSVC_EMBEDDER is none, so there are no vectors; name a model first.")
+        if dimensions > near.MAX_DIMENSIONS:
+            raise CommandError(
+                f"Its vectors have {dimensions} numbers and the index takes {near.MAX_DIMENSIONS}; "
+                "search compares all of them instead."
+            )
+        made = near.make_index(dimensions)
+        self.stdout.write(f"{near.index_name(dimensions)}: {'made' if made else 'there already'}")
