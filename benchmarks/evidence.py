@@ -33,7 +33,7 @@ BARS = {
     "hybrid": {"recall@5": 0.62, "recall@10": 0.72, "mrr": 0.50},
     "lexical": {"recall@10": 0.66},
 }
-MODES: tuple[SearchMode, ...] = ("hybrid", "lexical", "semantic", "phrase")
+MODES: tuple[SearchMode, ...] = ("hybrid", "lexical", "semantic", "substring")
 _AT_ONCE = 200
 
 

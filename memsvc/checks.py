@@ -19,6 +19,7 @@ RESERVED_CONNECTIONS = 10
 KNOWN_VARIABLES = frozenset(
     f"MEMSVC_{name}"
     for name in (
+        "ACCESS_COUNTS",
         "ALLOWED_HOSTS",
         "BEHIND_PROXY",
         "BIND",

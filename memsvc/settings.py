@@ -125,6 +125,9 @@ EMBEDDING_URL = read(env.str, "MEMSVC_EMBEDDING_URL", "")
 EMBEDDING_KEY = read(env.str, "MEMSVC_EMBEDDING_KEY", "")
 EMBEDDING_MODEL = read(env.str, "MEMSVC_EMBEDDING_MODEL", "")
 
+# ── What is noted about reads ────────────────────────────────────────────────────────────────────
+ACCESS_COUNTS = read(env.bool, "MEMSVC_ACCESS_COUNTS", True)
+
 # ── Serving ──────────────────────────────────────────────────────────────────────────────────────
 WORKERS = read(env.int, "MEMSVC_WORKERS", 2)
 THREADS = read(env.int, "MEMSVC_THREADS", 8)

@@ -37,7 +37,7 @@ class KeyAuthentication(BaseAuthentication):
         key = self.key_in(request)
         if key is None:
             raise AuthenticationFailed(REFUSAL)
-        LAST_USES.note(key, _client_address(request))
+        LAST_USES.note_use(key, _client_address(request))
         return AnonymousUser(), caller_of(key)
 
     def key_in(self, request: Request) -> ApiKey | None:

@@ -1,37 +1,31 @@
-"""When, from where and how often each key is used, written in batches.
-
-A request only notes its key in memory. A minute after the first note one statement writes all of them, in a
-thread of its own: no request waits for it, and no key is written more than once a minute per process.
-"""
+"""When, from where and how often each key is used, written in batches."""
 
 import atexit
-import logging
-from collections import Counter
 from dataclasses import dataclass
 from datetime import date, datetime
-from threading import Lock, Timer
+from typing import override
 from uuid import UUID
 
-from django.db import close_old_connections, connection, transaction
+from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 
+from tenants.batching import Batch
 from tenants.ids import uuid7
 from tenants.models import ApiKey
-
-INTERVAL_SECONDS = 60.0
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
+    """The last use of a key on a day, and how many requests it made then."""
+
     at: datetime
     ip: str | None
+    requests: int = 1
 
 
 # Requests are counted per key and day.
-type _Counts = Counter[tuple[UUID, date]]
+type _KeyAndDay = tuple[UUID, date]
 
 _COUNT = """
 INSERT INTO tenants_keyusage (id, tenant_id, key_id, day, requests)
@@ -40,68 +34,30 @@ ON CONFLICT (tenant_id, day, key_id) DO UPDATE SET requests = tenants_keyusage.r
 """
 
 
-class LastUses:
+class LastUses(Batch[_KeyAndDay, Use]):
     """The uses that are not written yet, of one process."""
 
-    def __init__(self, interval: float = INTERVAL_SECONDS) -> None:
-        self._interval = interval
-        self._lock = Lock()
-        self._pending: dict[UUID, Use] = {}
-        self._counts: _Counts = Counter()
-        self._timer: Timer | None = None
+    noted = "The last use of some keys"
 
-    def note(self, key: ApiKey, ip: str | None) -> None:
+    def note_use(self, key: ApiKey, ip: str | None) -> None:
         now = timezone.now()
-        with self._lock:
-            self._pending[key.pk] = Use(now, ip)
-            self._counts[key.pk, now.date()] += 1
-            if self._timer is None:
-                self._timer = Timer(self._interval, self._flush_in_own_thread)
-                self._timer.daemon = True
-                self._timer.start()
+        self.note([((key.pk, now.date()), Use(now, ip))])
 
-    def forget(self) -> None:
-        """Drop what is not written yet."""
-        with self._lock:
-            self._take()
+    @override
+    def together(self, one: Use, other: Use) -> Use:
+        last = max(one, other, key=lambda use: use.at)
+        return Use(last.at, last.ip, one.requests + other.requests)
 
-    def flush(self) -> None:
-        """Write all that is pending, in one transaction; a later time that another process wrote stays."""
-        with self._lock:
-            uses, counts = self._take()
-        if not uses:
-            return
-        with transaction.atomic():
-            # In key order, so that two processes never wait for each other crosswise.
-            for key_id, use in sorted(uses.items()):
-                earlier = Q(last_used_at=None) | Q(last_used_at__lt=use.at)
-                ApiKey.objects.filter(earlier, pk=key_id).update(last_used_at=use.at, last_used_ip=use.ip)
-            with connection.cursor() as cursor:
-                for (key_id, day), requests in sorted(counts.items()):
-                    cursor.execute(_COUNT, [uuid7(), day, requests, key_id])
-
-    def _take(self) -> tuple[dict[UUID, Use], _Counts]:
-        uses, self._pending = self._pending, {}
-        counts, self._counts = self._counts, Counter()
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        return uses, counts
-
-    def _flush_in_own_thread(self) -> None:
-        try:
-            self.flush()
-        except Exception:  # A lost note must end neither the thread's cleanup nor the process's exit.
-            logger.warning("The last use of some keys could not be recorded.", exc_info=True)
-        finally:
-            # Nothing else gives back the connection of a thread that serves no request.
-            if not connection.in_atomic_block:
-                close_old_connections()
+    @override
+    def write(self, notes: list[tuple[_KeyAndDay, Use]]) -> None:
+        """A later time that another process wrote stays."""
+        for key_id, use in {key_id: use for (key_id, _), use in notes}.items():
+            earlier = Q(last_used_at=None) | Q(last_used_at__lt=use.at)
+            ApiKey.objects.filter(earlier, pk=key_id).update(last_used_at=use.at, last_used_ip=use.ip)
+        with connection.cursor() as cursor:
+            for (key_id, day), use in notes:
+                cursor.execute(_COUNT, [uuid7(), day, use.requests, key_id])
 
 
 LAST_USES = LastUses()
-
-
-@atexit.register
-def _flush_at_exit() -> None:
-    LAST_USES._flush_in_own_thread()
+atexit.register(LAST_USES.flush_quietly)

@@ -39,6 +39,9 @@ if own_server:
 # Here, because pytest loads the conftest files of sub-folders, which may import models, before it configures Django.
 django.setup()
 
+from memsvc.recall.accesses import ACCESS_COUNTS  # noqa: E402
+from tenants.last_use import LAST_USES  # noqa: E402
+
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings() -> Iterator[None]:
@@ -73,6 +76,14 @@ def _emptied_by_deleting() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DatabaseOperations, "sql_flush", statements)
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_late_writes() -> Iterator[None]:
+    """What a test has noted would be written a minute later, in the middle of another one."""
+    yield
+    LAST_USES.forget()
+    ACCESS_COUNTS.forget()
 
 
 @pytest.fixture(autouse=True)

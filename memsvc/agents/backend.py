@@ -36,7 +36,8 @@ from memsvc.client.results import (
 )
 from memsvc.format import Confidence, FormatError, IndexRow, MemoryCategory, MemoryHit, MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
-from memsvc.recall.search import Query, search
+from memsvc.recall.accesses import note_accesses
+from memsvc.recall.search import Mode, Query, search
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import EntryDraft
@@ -230,9 +231,11 @@ class PostgresBackend(BackendProtocol):
 
         def work() -> MemoryHit | None:
             try:
-                return _hit(reads.get_entry(self._access, entry_id))
+                found = _hit(reads.get_entry(self._access, entry_id))
             except EntryNotFound:
                 return None
+            note_accesses(self._access, [found.entry.entry_id])
+            return found
 
         return _answer_or_refuse(work)
 
@@ -253,9 +256,8 @@ class PostgresBackend(BackendProtocol):
         )
 
         def page(cursor: str | None, size: int) -> EntriesPage:
-            if not ranked:
-                return reads.search_entries(self._access, query, wanted, cursor=cursor, limit=size)
-            found = search(self._access, Query(text=query, wanted=wanted), cursor=cursor, limit=size)
+            asked = Query(text=query, wanted=wanted, mode=Mode.HYBRID if ranked else Mode.WORDS)
+            found = search(self._access, asked, cursor=cursor, limit=size)
             return EntriesPage([hit.found for hit in found.items], found.next)
 
         return _answer_or_refuse(lambda: _collected(page, max(1, limit)))

@@ -1,10 +1,11 @@
 """What is answered: the results of the tree as JSON objects, each with all its members, always."""
 
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 
 from memsvc.format import IndexRow, MemoryEntry, Metadata
+from memsvc.recall.accesses import Accesses
 from memsvc.recall.context import Context, ContextFormat
 from memsvc.recall.hits import Hit, HitsPage
 from memsvc.tree.models import Tree
@@ -204,6 +205,10 @@ def hit(hit: Hit) -> Json:
     }
 
 
+# Whose message a context is, where it is one.
+CONTEXT_ROLES = {ContextFormat.MESSAGES: "system", ContextFormat.HARNESS: "user"}
+
+
 def context(found: Context) -> Json:
     return {
         "format": found.format,
@@ -217,9 +222,19 @@ def context(found: Context) -> Json:
 
 
 def _block(found: Context) -> Json:
-    if found.format is not ContextFormat.MESSAGES:
+    role = CONTEXT_ROLES.get(found.format)
+    if role is None:
         return {"content": found.content}
-    return {"messages": [{"role": "system", "content": found.content}] if found.content else []}
+    return {"messages": [{"role": role, "content": found.content}] if found.content else []}
+
+
+def accesses(entry: MemoryEntry, counted: Mapping[str, Accesses]) -> Json:
+    found = counted.get(entry.entry_id)
+    return {
+        "id": entry.entry_id,
+        "count": found.count if found else 0,
+        "last_at": found.last_at if found else None,
+    }
 
 
 def entry_written(result: EntryWritten) -> Json:

@@ -9,7 +9,14 @@ from memsvc.api.moments import revision_of
 from memsvc.api.preconditions import is_known, quoted
 from memsvc.api.serializers import ContextQuery
 from memsvc.api.views import TreeView
-from memsvc.recall.context import DEFAULT_BUDGET, Context, ContextFormat, context, notebook_context
+from memsvc.recall.context import (
+    DEFAULT_BUDGET,
+    Context,
+    ContextFormat,
+    context,
+    harness_context,
+    notebook_context,
+)
 from memsvc.recall.notebooks import MAX_LINES, Keep
 from memsvc.tree.access import Access
 from tenants.scopes import Scope
@@ -40,6 +47,15 @@ def _asked(access: Access, params: dict[str, Any]) -> Context:
             params["agent"] or _DEFAULT_AGENT,
             budget=budget,
             keep=params["keep"] or Keep.TAIL,
+            max_lines=params["max_lines"] or MAX_LINES,
+            revision=revision,
+        )
+    if params["format"] is ContextFormat.HARNESS:
+        return harness_context(
+            access,
+            params["agent"] or _DEFAULT_AGENT,
+            params["query"],
+            budget=budget or DEFAULT_BUDGET,
             max_lines=params["max_lines"] or MAX_LINES,
             revision=revision,
         )

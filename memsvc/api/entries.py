@@ -18,6 +18,7 @@ from memsvc.api.serializers import (
     SuccessorInput,
 )
 from memsvc.api.views import TreeView, with_etag
+from memsvc.recall.accesses import accesses_of, note_accesses
 from memsvc.tree import reads, services
 from memsvc.tree.drafts import EntryDraft, SuccessorDraft
 from tenants.scopes import Scope
@@ -63,7 +64,10 @@ class EntryView(TreeView):
     queries = {"GET": RevisionQuery}
 
     def get(self, request: Request, tree: str, entry_id: str) -> HttpResponse:
-        found = reads.get_entry(self.access, entry_id, revision=revision_of(self.access, self.params))
+        revision = revision_of(self.access, self.params)
+        found = reads.get_entry(self.access, entry_id, revision=revision)
+        if revision is None:
+            note_accesses(self.access, [found.entry.entry_id])
         if is_known(request, found.etag):
             return not_modified(found.etag)
         return with_etag(answers.entry(found), found.etag)
@@ -71,6 +75,16 @@ class EntryView(TreeView):
     def delete(self, request: Request, tree: str, entry_id: str) -> Response:
         result = services.retire_entry(self.access, entry_id, precondition=precondition_of(request))
         return Response(answers.entry_retired(result))
+
+
+class EntryAccessesView(TreeView):
+    """How often an entry was found or read, and when last."""
+
+    scopes = {"GET": Scope.READ}
+
+    def get(self, request: Request, tree: str, entry_id: str) -> Response:
+        entry = reads.get_entry(self.access, entry_id).entry
+        return Response(answers.accesses(entry, accesses_of(self.access, [entry.entry_id])))
 
 
 class SupersedeView(TreeView):

@@ -299,6 +299,13 @@ class SearchInput(AsOf):
         return attrs
 
 
+# Which fields go with a format beside those that go with all.
+_CONTEXT_FIELDS = {
+    ContextFormat.PYDANTIC_DEEP: {"agent", "keep", "max_lines"},
+    ContextFormat.HARNESS: {"query", "agent", "max_lines"},
+}
+
+
 class ContextQuery(RevisionQuery):
     """What a block for a prompt is to be about, how large and how written; the last three are of notebooks only."""
 
@@ -311,11 +318,11 @@ class ContextQuery(RevisionQuery):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = super().validate(attrs)
-        if attrs["format"] is ContextFormat.PYDANTIC_DEEP:
-            unfit, reason = ["query"], "A notebook is not searched; ask with another format."
-        else:
-            unfit, reason = ["agent", "keep", "max_lines"], "This goes with the format pydantic-deep only."
-        if wrong := [name for name in unfit if attrs[name]]:
+        fit = _CONTEXT_FIELDS.get(attrs["format"], {"query"})
+        if wrong := [
+            name for name in ("query", "agent", "keep", "max_lines") if attrs[name] and name not in fit
+        ]:
+            reason = f"This does not go with the format {attrs['format']}."
             raise serializers.ValidationError({name: [reason] for name in wrong}, code="conflict")
         return attrs
 

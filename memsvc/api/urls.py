@@ -5,7 +5,14 @@ from django.urls.converters import IntConverter
 
 from memsvc.api.batch import BatchView
 from memsvc.api.context import ContextView
-from memsvc.api.entries import EntriesView, EntryView, EpisodesView, IndexView, SupersedeView
+from memsvc.api.entries import (
+    EntriesView,
+    EntryAccessesView,
+    EntryView,
+    EpisodesView,
+    IndexView,
+    SupersedeView,
+)
 from memsvc.api.files import DownloadView, FilesView, FileView, GlobView, GrepView, MoveView, UploadView
 from memsvc.api.history import (
     BlameView,
@@ -70,6 +77,7 @@ urlpatterns = [
     path("v1/trees/<str:tree>/entries", EntriesView.as_view()),
     path("v1/trees/<str:tree>/entries/<str:entry_id>:supersede", SupersedeView.as_view()),
     path("v1/trees/<str:tree>/entries/<str:entry_id>", EntryView.as_view()),
+    path("v1/trees/<str:tree>/entries/<str:entry_id>/accesses", EntryAccessesView.as_view()),
     path("v1/trees/<str:tree>/entries/<str:entry_id>/history", EntryHistoryView.as_view()),
     path("v1/trees/<str:tree>/revisions", RevisionsView.as_view()),
     path("v1/trees/<str:tree>/revisions/<number:number>", RevisionView.as_view()),

@@ -26,6 +26,7 @@ from memsvc.client.connection import (
 )
 from memsvc.client.errors import InvalidRequest, UnexpectedAnswer
 from memsvc.client.records import (
+    Accesses,
     BatchResult,
     Blame,
     Context,
@@ -66,8 +67,8 @@ from memsvc.format.layout import MemoryCategory, MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
 from memsvc.format.text import checked_text
 
-type SearchMode = Literal["hybrid", "lexical", "semantic", "words", "phrase"]
-type ContextFormat = Literal["markdown", "xml", "messages"]
+type SearchMode = Literal["hybrid", "lexical", "semantic", "words", "substring"]
+type ContextFormat = Literal["markdown", "xml", "messages", "harness"]
 type Scoring = Literal["memsvc", "mneme"]
 type Status = Literal["active", "superseded", "all"]
 type ImportFormat = Literal["zip", "jsonl", "pydantic-deep", "mneme"]
@@ -585,7 +586,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         """One page of the entries that answer `query`, best first, by words and by meaning ("hybrid").
 
         Also by one of them ("lexical", "semantic"); or those that hold all the words, or the text as it stands,
-        newest first ("words", "phrase"). An empty query browses. `recency` lets newer entries of equal worth come
+        newest first ("words", "substring"). An empty query browses. `recency` lets newer entries of equal worth come
         first; `timezone` is where the days of a question about "yesterday" begin. With the `scoring` "mneme" the hits
         are ranked as Mneme ranks them, by the three arguments behind it. `metadata` is as for `list_entries`.
         """
@@ -644,10 +645,16 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         *,
         token_budget: int | None = None,
         format: ContextFormat = "markdown",
+        agent: str | None = None,
+        max_lines: int | None = None,
         revision: AsOf | None = None,
     ) -> Steps[Context]:
-        """A block for a system prompt: preferences and rules, then what answers `query`, or the newest entries."""
-        return self._context(_about(query, token_budget, format, revision))
+        """A block for a prompt: preferences and rules, then what answers `query`, or the newest entries.
+
+        In the format "harness" the notebook of `agent` ("main" unless it is given), at most `max_lines` of it, and
+        the names of its topic files.
+        """
+        return self._context(_about(query, token_budget, format, revision, agent, max_lines))
 
     @call
     def context_if_changed(
@@ -657,12 +664,14 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         *,
         token_budget: int | None = None,
         format: ContextFormat = "markdown",
+        agent: str | None = None,
+        max_lines: int | None = None,
     ) -> Steps[Context | None]:
         """The block, or None while it is still the one that `etag` came with."""
         response = yield from self._connection.send(
             "GET",
             f"{self._at}/context",
-            query=_about(query, token_budget, format, None),
+            query=_about(query, token_budget, format, None, agent, max_lines),
             headers={"If-None-Match": f'"{etag}"'},
         )
         if response.status_code == httpx.codes.NOT_MODIFIED:
@@ -740,6 +749,11 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         """For each line of a text file, the revision that last changed it."""
         query = {"path": _canonical(path), **_as_of(revision)}
         return self._ask("GET", f"{self._at}/blame", parsing.blame, query=query)
+
+    @call
+    def entry_accesses(self, entry_id: str) -> Steps[Accesses]:
+        """How often an entry was found or read, and when last, as far as it is written: up to a minute late."""
+        return self._ask("GET", f"{self._entry(entry_id)}/accesses", parsing.accesses)
 
     @call
     def entry_history(self, entry_id: str) -> Steps[list[EntryVersion]]:
@@ -983,10 +997,16 @@ def _as_of(revision: AsOf | None) -> dict[str, object]:
 
 
 def _about(
-    query: str, token_budget: int | None, format: ContextFormat, revision: AsOf | None
+    query: str,
+    token_budget: int | None,
+    format: ContextFormat,
+    revision: AsOf | None,
+    agent: str | None = None,
+    max_lines: int | None = None,
 ) -> dict[str, object]:
     """What a context is asked for."""
-    return {"query": query, "token_budget": token_budget, "format": format, **_as_of(revision)}
+    asked = {"query": query, "token_budget": token_budget, "format": format, "agent": agent}
+    return {**asked, "max_lines": max_lines, **_as_of(revision)}
 
 
 def _given(fields: Mapping[str, object]) -> dict[str, object]:

@@ -466,6 +466,10 @@ def blame(data: Json) -> records.Blame:
     return records.Blame(text(data, "path"), tuple(lines), {made.number: made for made in revisions})
 
 
+def accesses(data: Json) -> records.Accesses:
+    return records.Accesses(number(data, "count"), optional_moment(data, "last_at"))
+
+
 def entry_version(data: Json) -> records.EntryVersion:
     return records.EntryVersion(
         revision=revision(mapping(data, "revision")),

@@ -271,6 +271,14 @@ class EntryWritten:
 
 
 @dataclass(frozen=True, slots=True)
+class Accesses:
+    """How often an entry was found or read; `last_at` is None for one that never was."""
+
+    count: int
+    last_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class EntryRetired:
     entry_id: str
     path: str
@@ -296,8 +304,9 @@ class Context:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The block as chat messages: one of the system, or none when there is nothing to say."""
-        return [{"role": "system", "content": self.content}] if self.content else []
+        """The block as chat messages: one of the system (a harness's: of the user), or none without content."""
+        role = "user" if self.format == "harness" else "system"
+        return [{"role": role, "content": self.content}] if self.content else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from memsvc.curation.models import Entry
 from memsvc.curation.scoping import ReadOnlyAdmin
 from memsvc.format import MAX_BODY_BYTES
+from memsvc.recall.models import AccessCount
 from memsvc.tree import reads
 from memsvc.tree.access import Access
 from memsvc.tree.errors import TreeError
@@ -88,9 +89,9 @@ class EntryAdmin(ReadOnlyAdmin):
             "summary",
             "metadata",
         ),
-        *("supersedes", "superseded_by", "superseded_in", "expires_at", "added_in", "written"),
+        *("supersedes", "superseded_by", "superseded_in", "expires_at", "added_in", "accesses", "written"),
     )
-    readonly_fields = ("path", "written")
+    readonly_fields = ("path", "accesses", "written")
     list_select_related = ("file", "tree", "tenant")
     search_fields = ("entry_id", "summary", "text")
     search_help_text = "A part of the id, the summary or the text."
@@ -102,6 +103,13 @@ class EntryAdmin(ReadOnlyAdmin):
     @admin.display(ordering="file__path")
     def path(self, entry: Entry) -> str:
         return entry.file.path
+
+    @admin.display(description="found or read")
+    def accesses(self, entry: Entry) -> str:
+        counted = AccessCount.objects.filter(
+            tenant_id=entry.tenant_id, tree_id=entry.tree_id, block=entry
+        ).first()
+        return f"{counted.count:,} times, last {counted.last_at:%Y-%m-%d %H:%M} UTC" if counted else "never"
 
     @admin.display(description="as it is written")
     def written(self, entry: Entry) -> SafeString:

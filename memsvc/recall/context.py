@@ -9,7 +9,8 @@ from typing import Final
 
 from memsvc import format as memory_format
 from memsvc.format import MemoryCategory
-from memsvc.recall import shapes
+from memsvc.recall import harness, shapes
+from memsvc.recall.accesses import note_accesses
 from memsvc.recall.notebooks import (
     CHARACTERS_A_TOKEN,
     MAX_LINES,
@@ -19,7 +20,7 @@ from memsvc.recall.notebooks import (
     notebook_tokens,
 )
 from memsvc.recall.packing import Packer
-from memsvc.recall.search import Mode, Query, query_vector, search
+from memsvc.recall.search import Mode, Query, query_vector, search_uncounted
 from memsvc.recall.shapes import Part, Piece, Shape
 from memsvc.recall.tokens import token_counter
 from memsvc.tree.access import Access
@@ -45,13 +46,14 @@ class ContextFormat(StrEnum):
     XML = "xml"
     MESSAGES = "messages"
     PYDANTIC_DEEP = "pydantic-deep"
+    HARNESS = "harness"
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
     """`entries` are the ids of what is in the block, in its order; `left_out` counts what had no room there.
 
-    `left_out` is of entries, in a notebook of lines. `tokens` are never more than `budget`.
+    `left_out` is of entries, in a notebook of lines (and of topic files). `tokens` are never more than `budget`.
     """
 
     format: ContextFormat
@@ -86,7 +88,8 @@ def context(
 ) -> Context:
     """Preferences and rules, then what answers the query, best first; without a query the newest entries.
 
-    `format` is any but that of notebooks, see `notebook_context`. Raises `RevisionNotFound` and `InvalidText`.
+    `format` is any but those of notebooks, see `notebook_context` and `harness_context`. Raises `RevisionNotFound`
+    and `InvalidText`.
     """
     text = memory_format.checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES).strip()
     # Now, because a model may think for seconds and below a transaction is open. Its answer is kept for then.
@@ -105,6 +108,8 @@ def context(
         packer.add([*others, *rules], least=1)
     content, tokens = packer.block()
     entries = packer.entries
+    if revision is None:
+        note_accesses(access, entries)
     considered = {piece.entry.entry_id for piece in [*rules, *others]}
     return Context(format, content, tokens, budget, entries, len(considered.difference(entries)), seen)
 
@@ -126,15 +131,46 @@ def notebook_context(
     path = notebook_path(agent)
     with moment(access, revision) as now:
         seen = now.tree.revision if revision is None else revision
-        try:
-            content = read_file(access, path, revision=revision).data.decode(errors="replace")
-        except (FileNotFound, IsFolder):
-            content = ""
+        content = _notebook(access, path, revision)
     room, most = (NOTEBOOK_BUDGET, max_lines) if budget is None else (budget, None)
     shown = excerpt(agent, content, keep=keep, max_lines=most, characters=room * CHARACTERS_A_TOKEN)
     return Context(
         ContextFormat.PYDANTIC_DEEP, shown.text, notebook_tokens(shown.text), room, [], shown.dropped, seen
     )
+
+
+def harness_context(
+    access: Access,
+    agent: str,
+    query: str = "",
+    *,
+    budget: int = DEFAULT_BUDGET,
+    max_lines: int = MAX_LINES,
+    revision: int | None = None,
+) -> Context:
+    """An agent's notebook and the names of its topic files as pydantic-deep's harness memory shows them.
+
+    Of a notebook that is too long the last lines are kept, with a query those that hold its words. A token is counted
+    as four characters. Raises `InvalidPath`, `InvalidText` and `RevisionNotFound`.
+    """
+    path = notebook_path(agent)
+    asked = harness.Asked(memory_format.checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES))
+    with moment(access, revision) as now:
+        seen = now.tree.revision if revision is None else revision
+        content = _notebook(access, path, revision)
+        topics = harness.topics_beside(now, path, asked)
+    characters = budget * CHARACTERS_A_TOKEN
+    shown = harness.snapshot(content, topics, asked, max_lines=max_lines, characters=characters)
+    return Context(
+        ContextFormat.HARNESS, shown.text, notebook_tokens(shown.text), budget, [], shown.dropped, seen
+    )
+
+
+def _notebook(access: Access, path: str, revision: int | None) -> str:
+    try:
+        return read_file(access, path, revision=revision).data.decode(errors="replace")
+    except (FileNotFound, IsFolder):
+        return ""
 
 
 def _rules(access: Access, limit: int, revision: int | None) -> list[Piece]:
@@ -151,7 +187,7 @@ def _rules(access: Access, limit: int, revision: int | None) -> list[Piece]:
 
 
 def _answers(access: Access, query: Query, limit: int, revision: int | None) -> list[Piece]:
-    hits = search(access, query, limit=limit, revision=revision).items
+    hits = search_uncounted(access, query, limit=limit, revision=revision).items
     return [Piece(Part.RELEVANT, hit.found.entry, hit.score) for hit in hits]
 
 

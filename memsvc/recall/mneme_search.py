@@ -6,6 +6,7 @@ from django.conf import settings
 
 from memsvc import format
 from memsvc.format import CATEGORY_KIND, CONFIDENCE_NUMBERS, Confidence, InvalidText, MemoryCategory
+from memsvc.recall.accesses import note_accesses
 from memsvc.recall.choosing import NEAREST, QUESTION, table_of
 from memsvc.recall.embedding import NONE
 from memsvc.recall.highlights import Highlighter
@@ -63,7 +64,11 @@ def search_as_mneme(
     with moment(access, revision) as now:
         nearest = _nearest(now, wanted, vector, CANDIDATES_FOR_EACH * limit)
         scored = retrieve(nearest, k=limit, scoring=scoring or Scoring(), now=now.at)
-        return HitsPage(_hits(now, scored, text), next=None)
+        hits = _hits(now, scored, text)
+    if revision is None:
+        # A score of 0 says that an entry has nothing to do with the query.
+        note_accesses(access, (hit.found.entry.entry_id for hit in hits if hit.score))
+    return HitsPage(hits, next=None)
 
 
 _NEAREST = f"""

@@ -1,4 +1,4 @@
-"""Vectors of entries, beside the blocks that hold them. They are made by jobs, and can be made again at any time."""
+"""What is made out of entries or noted about them, beside the blocks that hold them."""
 
 from django.db import models
 from pgvector.django import HalfVectorField
@@ -72,3 +72,21 @@ class EmbeddedTree(DerivedRow):
 
     def __str__(self) -> str:
         return f"{self.tree_id} through {self.revision} by {self.model}"
+
+
+class AccessCount(DerivedRow):
+    """How often an entry was found or read, and when last; apart from the entry, whose row no read changes."""
+
+    block = models.ForeignKey(
+        Block, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
+    )
+    count = models.BigIntegerField()
+    last_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "tree", "block"], name="access_count_unique")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.count} accesses to {self.block_id}"

@@ -56,7 +56,7 @@ def excerpt(agent: str, content: str, *, keep: Keep, max_lines: int | None, char
         heading = ""
     room = characters - len(heading)
     if pinned:
-        pinned = _shortened(pinned, int(room * _PINNED_SHARE) if body else room)
+        pinned = shortened(pinned, int(room * _PINNED_SHARE) if body else room)
     section = _body(body, keep, max_lines, room - len(pinned) - 2 * bool(pinned)) if body else Excerpt("")
     text = f"{pinned}\n\n{section.text}" if pinned and section.text else pinned or section.text
     return Excerpt(heading + text, section.dropped)
@@ -78,11 +78,11 @@ def _body(body: str, keep: Keep, max_lines: int | None, room: int) -> Excerpt:
     dropped = len(lines) - len(kept)
     text = "\n".join(kept)
     if not dropped:
-        return Excerpt(_shortened(text, room))
+        return Excerpt(shortened(text, room))
     marker = f"... [{dropped} more lines in memory] ..."
-    text = _shortened(text, room - len(marker) - 2)
+    text = shortened(text, room - len(marker) - 2)
     if not text:
-        return Excerpt(_shortened(marker, room), dropped)
+        return Excerpt(shortened(marker, room), dropped)
     return Excerpt(f"{marker}\n\n{text}" if keep is Keep.TAIL else f"{text}\n\n{marker}", dropped)
 
 
@@ -97,7 +97,7 @@ def _kept(lines: list[str], keep: Keep, most: int, room: int) -> list[str]:
     return lines[len(lines) - count :] if keep is Keep.TAIL else lines[:count]
 
 
-def _shortened(text: str, room: int) -> str:
+def shortened(text: str, room: int) -> str:
     if len(text) <= room:
         return text
     if room <= 2 * _LONGEST_CUT:

@@ -19,22 +19,22 @@ def without_tags(text: str) -> str:
 
 def quoted_lines(text: str) -> str:
     """Each line behind a `>`, whatever a reader may take for a line end."""
-    lines = _printable(without_tags(text)).splitlines() or [""]
+    lines = printable(without_tags(text)).splitlines() or [""]
     return "".join(f"> {line}\n" if line else ">\n" for line in lines)
 
 
 def folded_line(text: str) -> str:
     """All in one line, in which no mark of an entry stands."""
     line = " ".join(part for part in text.splitlines() if part)
-    return _ENTRY_MARK.sub(r"\\[", _printable(without_tags(line)))
+    return _ENTRY_MARK.sub(r"\\[", printable(without_tags(line)))
 
 
 def xml_text(text: str) -> str:
-    return escape(_printable(text))
+    return escape(printable(text))
 
 
 def xml_attribute(text: str) -> str:
-    return quoteattr(_printable(text))
+    return quoteattr(printable(text))
 
 
 def plain_id(entry_id: str) -> str:
@@ -42,5 +42,5 @@ def plain_id(entry_id: str) -> str:
     return _ID.sub("_", entry_id)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     return _CONTROL.sub("\ufffd", text)

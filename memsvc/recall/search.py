@@ -11,6 +11,7 @@ from uuid import UUID
 from memsvc import format
 from memsvc.format import Confidence, InvalidText
 from memsvc.recall import fuzzy, vectors
+from memsvc.recall.accesses import note_accesses
 from memsvc.recall.embedding import embedder
 from memsvc.recall.highlights import Highlighter
 from memsvc.recall.hits import Hit, HitsPage
@@ -26,11 +27,11 @@ from memsvc.tree.reads.entries import (
     MAX_FOUND,
     MAX_QUERY_BYTES,
     EntryFilter,
-    SearchMode,
     read_blocks,
     search_entries,
 )
 from memsvc.tree.reads.moment import Moment, moment
+from memsvc.tree.reads.substring import search_substring
 from memsvc.tree.words import folded, terms
 
 # What is added to a score, where the best entry's own terms make 1.
@@ -49,14 +50,14 @@ class Mode(StrEnum):
     """How entries are found.
 
     HYBRID by words and by meaning, LEXICAL by words, SEMANTIC by meaning, ranked; WORDS are those that hold all
-    words of the query, PHRASE those that hold it as it stands, newest first.
+    words of the query, SUBSTRING those that hold it as it stands, newest first.
     """
 
     HYBRID = "hybrid"
     LEXICAL = "lexical"
     SEMANTIC = "semantic"
     WORDS = "words"
-    PHRASE = "phrase"
+    SUBSTRING = "substring"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,13 +90,28 @@ def search(
     limit: int = 20,
     revision: int | None = None,
 ) -> HitsPage:
-    """A page of the entries that answer a query; up to `limit` (1 to 1,000) of them.
+    """A page of the entries that answer a query; up to `limit` (1 to 1,000) of them, each of which counts as accessed.
 
     An empty query browses, newest first. The pages of one search are all of the revision that the first one saw.
     Raises `RevisionNotFound` and `InvalidText`.
     """
+    page = search_uncounted(access, query, cursor=cursor, limit=limit, revision=revision)
+    if query.text.strip() and revision is None:
+        note_accesses(access, (hit.found.entry.entry_id for hit in page.items))
+    return page
+
+
+def search_uncounted(
+    access: Access,
+    query: Query,
+    *,
+    cursor: str | None = None,
+    limit: int = 20,
+    revision: int | None = None,
+) -> HitsPage:
+    """The same for who may show only some of the hits, and counts those."""
     text = format.checked_text(query.text, field="query", max_bytes=MAX_QUERY_BYTES)
-    if not text.strip() or query.mode in (Mode.WORDS, Mode.PHRASE):
+    if not text.strip() or query.mode in (Mode.WORDS, Mode.SUBSTRING):
         return _browsed(access, query, text, cursor=cursor, limit=limit, revision=revision)
     return _ranked(access, query, text, cursor=cursor, limit=max(1, min(limit, MAX_FOUND)), revision=revision)
 
@@ -103,10 +119,8 @@ def search(
 def _browsed(
     access: Access, query: Query, text: str, *, cursor: str | None, limit: int, revision: int | None
 ) -> HitsPage:
-    mode: SearchMode = "phrase" if query.mode is Mode.PHRASE else "words"
-    page = search_entries(
-        access, text, query.wanted, mode=mode, cursor=cursor, limit=limit, revision=revision
-    )
+    find = search_substring if query.mode is Mode.SUBSTRING else search_entries
+    page = find(access, text, query.wanted, cursor=cursor, limit=limit, revision=revision)
     mark = Highlighter(text)
     hits = [Hit(found, highlights=mark(found.entry.body)) for found in page.items]
     return HitsPage(hits, page.next)

@@ -7,10 +7,11 @@ from typing import BinaryIO, Final
 
 from memsvc.format import FormatError
 from memsvc.format.paths import ancestors_of
+from memsvc.recall.accesses import Accesses, add_accesses
 from memsvc.transfer.archives import Limits
 from memsvc.transfer.errors import ArchiveTooLarge, ImportRefused, InvalidArchive
 from memsvc.transfer.interchange import document_in, memory_in, parsed_line, require_header
-from memsvc.transfer.memories import Memory, entry_of
+from memsvc.transfer.memories import Memory, accesses_in, entry_of
 from memsvc.transfer.reports import Contents, EntryReport, FileReport, OpaqueBlock, Outcome, Report
 from memsvc.tree import services
 from memsvc.tree.access import Access
@@ -31,6 +32,7 @@ class Gathered:
     reports: list[EntryReport] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    accesses: dict[str, Accesses] = field(default_factory=dict)
 
     def add(self, name: str, memory: Memory) -> None:
         """Take a memory in; `name` says where it is in the source."""
@@ -41,6 +43,9 @@ class Gathered:
             self.entries.append(entry_of(memory))
         except FormatError as error:
             self.refuse(name, memory.external_id, str(error))
+            return
+        if accesses := accesses_in(memory):
+            self.accesses[memory.external_id] = accesses
 
     def skip(self, entry_id: str, reason: str) -> None:
         self.reports.append(EntryReport(entry_id, "", Outcome.SKIPPED, reason))
@@ -200,6 +205,10 @@ def stored(
     done = services.import_entries(
         access, gathered.entries, imported=files, expiries=expiries, rehearse=dry_run, message=message
     )
+    if not dry_run:
+        created = [each.entry_id for each in done.entries if each.outcome == "created"]
+        counted = gathered.accesses
+        add_accesses(access, {entry_id: counted[entry_id] for entry_id in created if entry_id in counted})
     reports = [
         EntryReport(each.entry_id, each.path, Outcome(each.outcome), each.reason) for each in done.entries
     ]

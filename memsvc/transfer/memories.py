@@ -15,8 +15,10 @@ from memsvc.format import (
     MemoryCategory,
     MemoryEntry,
 )
+from memsvc.format.entries import instant_of
 from memsvc.format.frontmatter import text_line
 from memsvc.format.metadata import ORIGIN
+from memsvc.recall.accesses import MAX_COUNT, Accesses
 from memsvc.tree.importing import ForeignEntry
 
 # The key of the frontmatter under which an entry keeps what has no field of its own, as JSON; and in it, metadata that
@@ -80,6 +82,15 @@ def memory_of(block: format.Block, path: str, expires_at: datetime | None) -> Me
         metadata=(others if isinstance(others, dict) else {}) | format.metadata_of(block.extra),
         origin=origin,
     )
+
+
+def accesses_in(memory: Memory) -> Accesses | None:
+    """How often a memory was read where it comes from; without a usable time, last when it was created."""
+    count, last = memory.origin.get("access_count"), memory.origin.get("last_accessed")
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        return None
+    last_at = instant_of(last) if isinstance(last, str) else None
+    return Accesses(min(count, MAX_COUNT), last_at or memory.created_at)
 
 
 def _read_origin(value: object) -> dict[str, Any]:

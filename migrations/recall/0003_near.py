@@ -11,7 +11,7 @@ INDEX = """
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('recall', '0001_first'),
+        ('recall', '0002_access_counts'),
     ]
 
     operations = [

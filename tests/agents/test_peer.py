@@ -7,6 +7,10 @@ from typing import Any
 import pytest
 
 from memsvc import agents
+from memsvc.tree import reads, services
+from tests.format.samples import SampleTree, all_trees
+from tests.people import make_tenant
+from tests.tree.support import access_to
 
 peer = pytest.importorskip("deep_memory_agent", reason="deep-memory-agent is in the dependency group `peers`")
 
@@ -184,3 +188,54 @@ def test_the_peer_s_own_store_works_on_our_backend() -> None:
 
     assert [hit.entry.entry_id for hit in agents.MemoryStore(backend).search()] == [new.entry.entry_id]
     assert [hit.entry.entry_id for hit in store.search()] == [new.entry.entry_id]
+
+
+QUERIES = [
+    "",
+    "the",
+    "THE ",
+    "plan",
+    "and the",
+    "s, ",
+    "e\n",
+    "##",
+    "`",
+    "é",
+    "agent",
+    "mem_",
+    "a",
+    "%",
+    "no such",
+]
+
+
+def assert_found_alike(memory: Path) -> None:
+    """Whatever is asked for, our service answers what the peer's own store answers, in its order."""
+    store = peer.MemoryStore(peer.build_memory_backend(memory, for_deep_agent=False))
+    access = access_to(make_tenant())
+    services.import_files(access, [(f"/memory/{path}", data) for path, data in sorted(tree(memory).items())])
+    written = [hit.entry for hit in store.search(include_superseded=True, limit=500)]
+    words = {word for entry in written for word in entry.body.split()[:2]}
+    pieces = {entry.body[5:40] for entry in written} | {f"{e.summary} {e.body[:9]}" for e in written}
+    pieces |= {" ".join([entry.body[-9:], *entry.tags]) for entry in written}
+
+    assert len(written) > 5
+    for query in [*QUERIES, *sorted(words), *sorted(pieces)]:
+        for superseded in (False, True):
+            theirs = store.search(query, include_superseded=superseded, limit=500)
+            wanted = reads.EntryFilter(active=None if superseded else True)
+            ours = reads.search_substring(access, query, wanted, limit=500)
+            assert [each.entry.entry_id for each in ours.items] == [hit.entry.entry_id for hit in theirs], (
+                query
+            )
+
+
+@pytest.mark.django_db
+def test_the_substring_mode_finds_what_the_peer_finds_in_its_order(both: Any) -> None:
+    assert_found_alike(both[3])
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("sample", all_trees("clean_*"))
+def test_so_it_does_in_the_sample_trees(sample: SampleTree) -> None:
+    assert_found_alike(sample.folder / "memory")

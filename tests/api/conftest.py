@@ -1,9 +1,6 @@
-from collections.abc import Iterator
-
 import pytest
 from rest_framework.test import APIClient
 
-from tenants.last_use import LAST_USES
 from tenants.models import Tenant
 from tests.people import READ, make_key, make_tenant
 
@@ -41,10 +38,3 @@ def reader(alice: Tenant) -> APIClient:
 def stranger(bob: Tenant) -> APIClient:
     """Bob's agent, with every right in Bob's own trees."""
     return client_with(make_key(bob)[1])
-
-
-@pytest.fixture(autouse=True)
-def no_late_writes() -> Iterator[None]:
-    """A noted use of a key would be written a minute later, in the middle of another test."""
-    yield
-    LAST_USES.forget()

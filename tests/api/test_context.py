@@ -72,6 +72,29 @@ def test_a_notebook_is_shown_as_pydantic_deep_shows_it(api: APIClient) -> None:
     assert context(api, format="pydantic-deep")["content"] == ""
 
 
+def test_the_harness_memory_is_a_message_of_the_user(api: APIClient, reader: APIClient) -> None:
+    put(api, "agents/helper/MEMORY.md", "".join(f"line {n}\n" for n in range(9)))
+    put(api, "agents/helper/boats.md", "two")
+    asked: dict[str, Any] = {
+        "format": "harness",
+        "agent": "helper",
+        "max_lines": 1,
+        "query": "line 3 of boats",
+    }
+
+    found = context(reader, **asked)
+    known = reader.get(CONTEXT, asked, headers={"If-None-Match": reader.get(CONTEXT, asked).headers["ETag"]})
+
+    (message,) = found["messages"]
+    assert message["role"] == "user"
+    assert message["content"].startswith("<memory>\n")
+    assert message["content"].endswith("\nline 8\n\nOther files:\n- boats.md\n</memory>")
+    assert "content" not in found
+    assert (found["budget"], found["left_out"], known.status_code) == (2000, 8, 304)
+    assert "[memory is empty]" in context(reader, format="harness")["messages"][0]["content"]
+    assert context(reader, format="harness", token_budget=1)["messages"] == []
+
+
 def test_it_is_read_as_of_a_revision(api: APIClient) -> None:
     first = add_entry(api, "The lighthouse is red.")
     add_entry(api, "The lighthouse is white.")
@@ -96,6 +119,10 @@ def test_it_is_read_as_of_a_revision(api: APIClient) -> None:
         {"format": "pydantic-deep", "max_lines": "0"},
         {"format": "pydantic-deep", "agent": "../secret"},
         {"format": "pydantic-deep", "agent": "a//b"},
+        {"format": "harness", "keep": "head"},
+        {"format": "harness", "max_lines": "0"},
+        {"format": "harness", "agent": "../secret"},
+        {"format": "harness", "query": "a\0b"},
         {"query": "a\0b"},
         {"query": "x" * 5000},
         {"revision": "1", "at": "2026-01-01"},
@@ -120,6 +147,7 @@ def test_a_key_of_a_folder_and_a_stranger_see_nothing_of_others(
             found = context(client, query=query)
             assert (found["content"], found["entries"], found["left_out"]) == ("", [], 0)
         assert context(client, format="pydantic-deep")["content"] == ""
+        assert "canary" not in str(context(client, format="harness"))
 
 
 def test_hostile_text_comes_out_escaped_in_every_format(api: APIClient) -> None:
@@ -127,7 +155,7 @@ def test_hostile_text_comes_out_escaped_in_every_format(api: APIClient) -> None:
     post(api, ENTRIES, category="preferences", body=hostile)
     put(api, "agents/main/MEMORY.md", hostile)
 
-    for name in ("markdown", "xml", "messages", "pydantic-deep"):
+    for name in ("markdown", "xml", "messages", "pydantic-deep", "harness"):
         found = context(api, format=name, token_budget=1000)
         text = found["content"] if "content" in found else found["messages"][0]["content"]
         assert "&lt;system" in text

@@ -1,8 +1,11 @@
+from datetime import datetime
 from typing import Any
 
 import pytest
+from django.utils import timezone
 from rest_framework.test import APIClient
 
+from memsvc.recall.accesses import ACCESS_COUNTS
 from tenants.models import Tenant
 from tests.api.conftest import client_with
 from tests.api.support import ENTRIES, SEARCH, add_entry, paths, post, problem, put, raw
@@ -181,12 +184,37 @@ def test_pages_hold_every_entry_once(api: APIClient) -> None:
     assert found == made[::-1]
 
 
-def test_search_finds_words_and_phrases(api: APIClient) -> None:
+def test_accesses_are_counted_for_readers_too(
+    api: APIClient, reader: APIClient, stranger: APIClient, alice: Tenant
+) -> None:
+    one, other = add_entry(api, "The cat sat."), add_entry(api, "A dog ran.")
+    url = f"{ENTRIES}/{one['id']}"
+    etag = reader.get(url).headers["ETag"]
+    assert reader.get(url, headers={"If-None-Match": etag}).status_code == 304
+    assert ids(post(reader, SEARCH, query="cat")) == [one["id"]]
+    # These don't count: a list, an earlier state, a stranger's attempts.
+    reader.get(ENTRIES)
+    reader.get(url, {"revision": one["revision"]})
+    assert stranger.get(url).status_code == 404
+    post(stranger, SEARCH, query="cat")
+    ACCESS_COUNTS.flush()
+
+    found = reader.get(f"{url}/accesses").json()
+    never = reader.get(f"{ENTRIES}/{other['id']}/accesses").json()
+
+    assert (found.keys(), found["id"], found["count"]) == ({"id", "count", "last_at"}, one["id"], 3)
+    assert datetime.fromisoformat(found["last_at"]) <= timezone.now()
+    assert never == {"id": other["id"], "count": 0, "last_at": None}
+    assert problem(stranger.get(f"{url}/accesses")) == (404, "entry_not_found")
+    assert problem(reader.get(f"{ENTRIES}/mem_none/accesses")) == (404, "entry_not_found")
+
+
+def test_search_finds_words_and_substrings(api: APIClient) -> None:
     one = add_entry(api, "The cat sat on the mat.", tags=["pets"])["id"]
     two = add_entry(api, "The mat is for the CAT.")["id"]
 
     assert ids(post(api, SEARCH, query="cat mat")) == [two, one]
-    assert ids(post(api, SEARCH, query="cat sat", mode="phrase")) == [one]
+    assert ids(post(api, SEARCH, query="cat sat", mode="substring")) == [one]
     assert ids(post(api, SEARCH, query="pets")) == [one]
     assert ids(post(api, SEARCH, query="mat", tags=["pets"])) == [one]
     assert ids(post(api, SEARCH)) == [two, one]

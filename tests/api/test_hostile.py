@@ -197,7 +197,7 @@ def test_grep(api: APIClient, case: dict[str, Any]) -> None:
 def test_search(api: APIClient, case: dict[str, Any]) -> None:
     add_entry(api, "word")
 
-    for mode in ("words", "phrase"):
+    for mode in ("words", "substring"):
         check(case, post(api, SEARCH, query=built(case["value"]), mode=mode))
 
 

@@ -4,10 +4,11 @@ import pytest
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
+from memsvc.recall.accesses import ACCESS_COUNTS
 from memsvc.recall.vectors import embed_tree
 from memsvc.tree.trees import tree_of
 from tenants.models import Tenant
-from tests.api.support import SEARCH, add_entry, post, problem
+from tests.api.support import ENTRIES, SEARCH, add_entry, post, problem
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +34,10 @@ def test_a_search_is_scored_as_mneme_scores_it(api: APIClient, stranger: APIClie
     assert [hit["id"] for hit in weighed["items"]] == [event["id"], sure["id"]]
     assert [hit["parts"]["authority"] for hit in weighed["items"]] == [2.0, 0.0]
     assert post(stranger, SEARCH, **asked).json()["items"] == []
+    # The fact weighed nothing the second time, which says that it is no answer.
+    ACCESS_COUNTS.flush()
+    counts = [api.get(f"{ENTRIES}/{entry['id']}/accesses").json()["count"] for entry in (sure, event)]
+    assert counts == [1, 2]
 
 
 @pytest.mark.parametrize(

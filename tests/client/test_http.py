@@ -313,7 +313,7 @@ def test_an_entry_is_added_found_superseded_and_retired(client: MemsvcClient) ->
         "facts",
     )
     assert [found.entry for found in client.search("acme berlin").items] == [new.entry]
-    assert len(client.search("ACME sits", mode="phrase", include_superseded=True).items) == 2
+    assert len(client.search("ACME sits", mode="substring", include_superseded=True).items) == 2
     with pytest.raises(AlreadySuperseded) as caught:
         client.supersede_entry(old.entry.entry_id, "ACME sits in Rome.")
     assert caught.value.successor == new.entry.entry_id
@@ -516,7 +516,7 @@ def test_a_write_whose_answer_was_lost_is_done_once(
 def test_a_context_is_made_for_a_prompt(client: MemsvcClient, stranger: MemsvcClient) -> None:
     rule = client.add_entry(MemoryCategory.RULES, "Answer in verse.").entry.entry_id
     fact = add(client, "The lighthouse is red.")
-    client.write_file("/agents/main/MEMORY.md", "a\nb\nc\n")
+    client.write_file("/agents/main/MEMORY.md", "a\nbread\nc\n")
 
     found = client.context("lighthouse", token_budget=400)
     early = client.context(revision=1)
@@ -527,6 +527,11 @@ def test_a_context_is_made_for_a_prompt(client: MemsvcClient, stranger: MemsvcCl
     assert (early.entries, early.revision) == ((rule,), 1)
     assert messages[0]["content"].startswith("Relevant memories (cite by id when grounding answers):")
     assert [message["role"] for message in messages] == ["system"]
+    harness = client.context("bread", format="harness", agent="main", max_lines=1)
+    assert [message["role"] for message in harness.messages] == ["user"]
+    assert harness.messages[0]["content"].endswith("\nbread\n</memory>")
+    assert harness.etag
+    assert client.context_if_changed(harness.etag, "bread", format="harness", max_lines=1) is None
     assert notebook.content == "## Agent Memory (main)\n\na\n\n... [2 more lines in memory] ..."
     assert found.etag is not None
     assert client.context_if_changed(found.etag, "lighthouse", token_budget=400) is None

@@ -4,7 +4,11 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
+from memsvc.recall.accesses import ACCESS_COUNTS, note_accesses
+from memsvc.tree.access import Access
+from tenants.actors import SYSTEM
 from tenants.authentication import key_in_header
 from tenants.models import ApiKey, Membership, Tenant, User
 from tests.curation.conftest import House
@@ -160,6 +164,17 @@ def test_an_entry_is_shown_as_it_is_written(moderator: Client, alice: House) -> 
 
     assert "body of wonderland" in shown
     assert f"id: {alice.entry.entry_id}" in shown
+
+
+def test_an_entry_tells_how_often_it_was_read(moderator: Client, alice: House) -> None:
+    page = detail("curation_entry", alice.entry)
+    assert "never" in text(moderator.get(page))
+    tree = alice.entry.tree
+    note_accesses(Access(tree, SYSTEM), [alice.entry.entry_id] * 2)
+    ACCESS_COUNTS.flush()
+
+    assert f"2 times, last {timezone.now():%Y-%m-%d}" in text(moderator.get(page))
+    assert f"2 times, last {timezone.now():%Y-%m-%d}" in text(moderator.get(page))
 
 
 def test_a_revision_tells_who_and_why(moderator: Client, alice: House) -> None:

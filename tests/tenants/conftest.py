@@ -1,8 +1,5 @@
-from collections.abc import Iterator
-
 import pytest
 
-from tenants.last_use import LAST_USES
 from tenants.models import Tenant
 from tests.people import make_tenant
 
@@ -15,10 +12,3 @@ def alice(db: None) -> Tenant:
 @pytest.fixture
 def bob(db: None) -> Tenant:
     return make_tenant("bob")
-
-
-@pytest.fixture(autouse=True)
-def no_late_writes() -> Iterator[None]:
-    """A noted use would be written a minute later, in the middle of another test."""
-    yield
-    LAST_USES.forget()

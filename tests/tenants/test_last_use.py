@@ -17,7 +17,7 @@ def test_a_use_is_noted_without_a_query(alice: Tenant) -> None:
     uses = LastUses()
 
     with CaptureQueriesContext(connection) as queries:
-        uses.note(key, "192.0.2.1")
+        uses.note_use(key, "192.0.2.1")
     uses.forget()
 
     assert len(queries) == 0
@@ -27,8 +27,8 @@ def test_many_uses_are_written_as_one(alice: Tenant, bob: Tenant) -> None:
     (first, _), (second, _), (unused, _) = make_key(alice), make_key(bob), make_key(bob)
     uses = LastUses()
     for number in range(1, 6):
-        uses.note(first, f"192.0.2.{number}")
-    uses.note(second, None)
+        uses.note_use(first, f"192.0.2.{number}")
+    uses.note_use(second, None)
 
     with CaptureQueriesContext(connection) as queries:
         uses.flush()
@@ -46,7 +46,7 @@ def test_many_uses_are_written_as_one(alice: Tenant, bob: Tenant) -> None:
 def test_nothing_is_written_twice(alice: Tenant) -> None:
     key, _ = make_key(alice)
     uses = LastUses()
-    uses.note(key, None)
+    uses.note_use(key, None)
     uses.flush()
 
     with CaptureQueriesContext(connection) as queries:
@@ -58,7 +58,7 @@ def test_nothing_is_written_twice(alice: Tenant) -> None:
 def test_a_later_use_that_another_process_wrote_stays(alice: Tenant) -> None:
     key, _ = make_key(alice)
     uses = LastUses()
-    uses.note(key, "192.0.2.1")
+    uses.note_use(key, "192.0.2.1")
     later = timezone.now()
     ApiKey.objects.filter(pk=key.pk).update(last_used_at=later, last_used_ip="192.0.2.2")
 
@@ -74,7 +74,7 @@ def test_the_timer_writes_in_its_own_thread_and_gives_the_connection_back(transa
 
     key, _ = make_key(make_tenant())
     uses = LastUses(interval=0.01)
-    uses.note(key, "192.0.2.1")
+    uses.note_use(key, "192.0.2.1")
     timer = uses._timer
     assert timer is not None
     assert timer is not current_thread()
@@ -89,9 +89,9 @@ def test_the_timer_writes_in_its_own_thread_and_gives_the_connection_back(transa
 def test_a_note_that_cannot_be_written_harms_nobody(alice: Tenant, caplog: pytest.LogCaptureFixture) -> None:
     key, _ = make_key(alice)
     uses = LastUses()
-    uses.note(key, "not an address")
+    uses.note_use(key, "not an address")
 
-    uses._flush_in_own_thread()
+    uses.flush_quietly()
 
     assert "could not be recorded" in caplog.text
 

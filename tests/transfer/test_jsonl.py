@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from memsvc.format import Confidence, FormatError, MemoryCategory
+from memsvc.recall.accesses import Accesses, accesses_of
+from memsvc.recall.models import AccessCount
 from memsvc.transfer.errors import ImportRefused, InvalidArchive
 from memsvc.transfer.exports import export_jsonl
 from memsvc.transfer.foreign import import_jsonl
@@ -134,6 +136,7 @@ def test_what_an_entry_has_no_field_for_comes_out_again(memory: Access) -> None:
     found = next(record for record in records if record.get("type") == "memory")
     assert {name: found[name] for name in kept} == kept
     assert reads.get_entry(memory, "m").entry.body == "What m says."
+    assert accesses_of(memory, ["m"])["m"].count == 7
     assert reads.get_entry(memory, "m").metadata == {"a": [1, "é\u2028😀"], "x: y": True}
 
 
@@ -147,6 +150,23 @@ def test_metadata_that_an_entry_was_given_goes_out_and_comes_in(memory: Access, 
     take(other, lines_of({**record, "path": None}))
 
     assert record["metadata"] == reads.get_entry(other, entry_id).metadata == metadata
+
+
+@pytest.mark.parametrize("count", [0, -1, True, 1.5, "7", None, [7], {}])
+@pytest.mark.parametrize("last", [None, "yesterday", 7])
+def test_accesses_that_are_none_are_not_taken(memory: Access, count: object, last: object) -> None:
+    take(memory, lines_of(memory_line("m", access_count=count, last_accessed=last)))
+
+    assert accesses_of(memory, ["m"]) == {}
+
+
+def test_a_rehearsal_counts_nothing(memory: Access) -> None:
+    line = lines_of(memory_line("m", access_count=7, last_accessed="yesterday"))
+
+    take(memory, line, dry_run=True)
+    assert not AccessCount.objects.exists()
+    take(memory, line)
+    assert accesses_of(memory, ["m"]) == {"m": Accesses(7, reads.get_entry(memory, "m").entry.created)}
 
 
 def test_a_second_import_changes_nothing(memory: Access) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from memsvc.format import Confidence, FormatError, MemoryCategory
+from memsvc.recall.accesses import Accesses, accesses_of
 from memsvc.transfer.errors import ImportRefused, InvalidArchive
 from memsvc.transfer.exports import export_jsonl
 from memsvc.transfer.mneme import import_mneme
@@ -84,6 +85,8 @@ def test_episodes_and_facts_become_entries(memory: Access, tmp_path: Path) -> No
     assert (found["f1"]["confidence"], found["f2"]["confidence"]) == (0.83, 0.0)
     assert (found["f1"]["provenance"], found["f1"]["access_count"]) == (["e1"], 3)
     assert found["f1"]["metadata"] == {"tags": ["a"], "k": 1}
+    # Without a time of the last access that of the creation counts.
+    assert accesses_of(memory, ["f1", "f2"]) == {"f1": Accesses(3, fact.created)}
 
 
 def test_metadata_can_be_filtered_by(memory: Access, tmp_path: Path) -> None:
@@ -109,12 +112,17 @@ def test_metadata_can_be_filtered_by(memory: Access, tmp_path: Path) -> None:
 
 
 def test_a_second_import_changes_nothing(memory: Access, tmp_path: Path) -> None:
-    path = database(tmp_path, record("a"), record("b"))
+    path = database(
+        tmp_path,
+        record("a", access_count=2**62, last_accessed="2026-05-01T14:00:00+02:00"),
+        record("b", access_count=-1),
+    )
     import_mneme(memory, path)
     before = everything(memory)
 
     again = import_mneme(memory, path)
 
+    assert accesses_of(memory, ["a", "b"]) == {"a": Accesses(2**53, datetime(2026, 5, 1, 12, tzinfo=UTC))}
     assert (again.revision, {entry.outcome.value for entry in again.entries}) == (1, {"unchanged"})
     assert everything(memory) == before
 

@@ -4,16 +4,13 @@ from memsvc.format import InvalidText, MemoryCategory
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.reads import EntryFilter
-from memsvc.tree.reads.entries import SearchMode
 from tests.tree.support import FACTS, access_to, add
 
 pytestmark = pytest.mark.django_db
 
 
-def bodies(access: Access, query: str, mode: SearchMode = "words", revision: int | None = None) -> list[str]:
-    return [
-        each.entry.body for each in reads.search_entries(access, query, mode=mode, revision=revision).items
-    ]
+def bodies(access: Access, query: str, revision: int | None = None) -> list[str]:
+    return [each.entry.body for each in reads.search_entries(access, query, revision=revision).items]
 
 
 @pytest.mark.parametrize(
@@ -43,14 +40,6 @@ def test_every_field_is_searched(memory: Access, field: str) -> None:
     query = {"summary": "summary", "source": "source", "tags": "tag", "id": entry.entry_id[4:20]}[field]
 
     assert bodies(memory, query) == ["body"]
-
-
-def test_a_phrase_stands_as_it_is(memory: Access) -> None:
-    add(memory, "staging runs Argo")
-    add(memory, "Argo  runs\nstaging")
-
-    assert bodies(memory, "argo runs staging", "phrase") == ["Argo  runs\nstaging"]
-    assert len(bodies(memory, "argo runs staging")) == 2
 
 
 def test_an_empty_query_admits_all_newest_first(memory: Access) -> None:

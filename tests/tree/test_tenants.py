@@ -44,6 +44,7 @@ READS: dict[str, tuple[Callable[[Access, str], object], object]] = {
     "glob": (lambda access, _: reads.glob(access, "**/*"), []),
     "list_entries": (lambda access, _: reads.list_entries(access, EntryFilter(active=None)).items, []),
     "search_entries": (lambda access, _: reads.search_entries(access, "4711").items, []),
+    "search_substring": (lambda access, _: reads.search_substring(access, "4711").items, []),
     "search_entries for all": (lambda access, _: reads.search_entries(access, "").items, []),
     "recent_episodes": (lambda access, _: reads.recent_episodes(access), []),
     "read_index": (lambda access, _: reads.read_index(access).exists, False),

@@ -398,6 +398,12 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         },
         refusals=(404,),
     ),
+    ("EntryAccessesView", "GET"): Operation(
+        summary="Read how often an entry was found or read",
+        answers={200: ref("Accesses")},
+        answered={"id": _ENTRY["id"], "count": 12, "last_at": "2026-03-02T09:30:00Z"},
+        refusals=(404,),
+    ),
     ("SearchView", "POST"): Operation(
         summary="Search entries",
         body=serializers.SearchInput,

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from memsvc.api.answers import CONTEXT_ROLES
 from memsvc.format import Confidence, MemoryCategory, MemoryKind
 from memsvc.recall.context import ContextFormat
 from memsvc.transfer.reports import Outcome
@@ -228,15 +229,19 @@ COMPONENTS: dict[str, Schema] = {
     "Hit": obj(**_PLACED_ENTRY, **_HIT),
     "Context": {
         "anyOf": [
-            obj(**_CONTEXT, format=enum("messages"), messages=array(obj(role=enum("system"), content=TEXT))),
+            *(
+                obj(**_CONTEXT, format=enum(name), messages=array(obj(role=enum(role), content=TEXT)))
+                for name, role in CONTEXT_ROLES.items()
+            ),
             obj(
                 **_CONTEXT,
-                format=enum(*(each for each in ContextFormat if each is not ContextFormat.MESSAGES)),
+                format=enum(*(each for each in ContextFormat if each not in CONTEXT_ROLES)),
                 content=TEXT,
             ),
         ]
     },
     "EntryWritten": obj(**_WRITTEN_ENTRY),
+    "Accesses": obj(id=TEXT, count=NUMBER, last_at=nullable(TIME)),
     "EntryRetired": obj(id=TEXT, path=TEXT, revision=NUMBER),
     "Index": obj(
         path=TEXT,

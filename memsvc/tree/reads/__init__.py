@@ -18,6 +18,7 @@ from memsvc.tree.reads.memories import list_memories, read_memory
 from memsvc.tree.reads.origins import blame, entry_history
 from memsvc.tree.reads.replay import Step, replay
 from memsvc.tree.reads.snapshots import Snapshot, snapshot
+from memsvc.tree.reads.substring import search_substring
 from memsvc.tree.reads.versions import VersionFilter, list_versions, read_version
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "replay",
     "revision_at",
     "search_entries",
+    "search_substring",
     "snapshot",
     "stat",
 ]

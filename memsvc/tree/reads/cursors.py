@@ -89,6 +89,23 @@ def after_entry(cursor: str) -> tuple[datetime, UUID]:
     raise _refusal()
 
 
+def cursor_of_place(created: datetime, path: str, position: int, block_id: UUID) -> str:
+    return _encoded([created.isoformat(), path, str(position), block_id.hex])
+
+
+def after_place(cursor: str) -> tuple[datetime, str, int, UUID]:
+    """When an entry was created, and where it stands: its file, its position in it, its block."""
+    match _decoded(cursor):
+        case [str(created), str(path), str(position), str(block_id)] if "\0" not in path:
+            try:
+                moment = datetime.fromisoformat(created)
+                if moment.tzinfo is not None and len(position) < 19:
+                    return moment, path, int(position), UUID(block_id)
+            except ValueError:
+                pass
+    raise _refusal()
+
+
 def cursor_of_rank(revision: int, place: int, search: str) -> str:
     return _encoded([str(revision), str(place), search])
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from django.db.models import BooleanField, DateTimeField, F, Func, Q, UUIDField, Value
 from django.db.models.lookups import GreaterThan, LessThan
@@ -31,8 +30,6 @@ from memsvc.tree.words import folded, tag_keys
 
 MAX_FOUND = 1000
 MAX_QUERY_BYTES = 4096
-
-type SearchMode = Literal["words", "phrase"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,17 +100,15 @@ def search_entries(
     query: str = "",
     wanted: EntryFilter = EVERY_ACTIVE,
     *,
-    mode: SearchMode = "words",
     cursor: str | None = None,
     limit: int = 20,
     revision: int | None = None,
 ) -> EntriesPage:
-    """Entries whose summary, body, tags, source or id hold all words of the query, or the phrase as it stands.
+    """Entries whose summary, body, tags, source or id hold all words of the query.
 
     Case, white space and the form of accented letters don't matter. An empty query admits all; newest first.
     """
-    text = folded(_searchable(query, "query"))
-    needles = ([text] if text else []) if mode == "phrase" else list(dict.fromkeys(text.split()))
+    needles = dict.fromkeys(folded(_searchable(query, "query")).split())
     return _page(access, wanted, needles, oldest_first=False, cursor=cursor, limit=limit, revision=revision)
 
 
@@ -193,7 +188,7 @@ def _is_active(now: Moment) -> Q:
     return active if now.revision is None else active | Q(superseded_in__gt=now.revision)
 
 
-class _Row(Func):
+class Row(Func):
     """Columns that are compared one after the other, which goes straight to the place in their index."""
 
     function = "ROW"
@@ -202,9 +197,9 @@ class _Row(Func):
 
 def _beyond(cursor: str, oldest_first: bool) -> Q:
     created, pk = after_entry(cursor)
-    place = _Row(Value(created, DateTimeField()), Value(pk, UUIDField()))
+    place = Row(Value(created, DateTimeField()), Value(pk, UUIDField()))
     compared = GreaterThan if oldest_first else LessThan
-    return Q(compared(_Row(F("created"), F("pk")), place))
+    return Q(compared(Row(F("created"), F("pk")), place))
 
 
 def _within(now: Moment, entries: BlockQuerySet, path_prefix: str | None) -> BlockQuerySet:
