@@ -174,7 +174,7 @@ def test_the_filter_is_the_same_in_lists_and_every_search(
 
     assert listed(filled, metadata) == bodies
     assert searched(filled, metadata=metadata) == bodies
-    for mode in ("hybrid", "lexical", "words", "phrase"):
+    for mode in ("hybrid", "lexical", "words", "substring"):
         assert searched(filled, query="kettle", mode=mode, metadata=metadata) == bodies, mode
     # Once all are gone, an earlier revision still holds them.
     for each in filled.get(ENTRIES).json()["items"]:

@@ -205,6 +205,11 @@ def wal_bytes(act: Callable[[], object], times: int) -> int:
     return min(_wal_bytes(act) for _ in range(times))
 
 
+def writes_no_more_than(most: float, act: Callable[[], object]) -> bool:
+    """Whether one of many calls writes so little; what others write meanwhile may go on for seconds."""
+    return any(_wal_bytes(act) <= most for _ in range(1_000))
+
+
 def _wal_bytes(act: Callable[[], object]) -> int:
     before = _wal_position()
     act()
@@ -242,7 +247,5 @@ def test_what_a_call_costs_does_not_grow_with_the_file(small: Access, large: Acc
     # One row is updated, where it is, so that no index is written: what is superseded is in none.
     assert (many["supersede"].inserted, many["supersede"].updated, many["supersede"].hot) == (1, 1, 1)
 
-    assert wal_bytes(lambda: add(large, "One more."), times=10) <= 16 * 1024
-    assert wal_bytes(lambda: add(large, "One more."), times=10) <= 1.5 * wal_bytes(
-        lambda: add(small, "One."), times=10
-    )
+    in_small = wal_bytes(lambda: add(small, "One."), times=10)
+    assert writes_no_more_than(min(16 * 1024, 1.5 * in_small), lambda: add(large, "One more."))
