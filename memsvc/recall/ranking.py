@@ -147,11 +147,14 @@ near AS MATERIALIZED (
 )
 SELECT ranked.*, {{unfound}}, {{nearest}}, b.created, b.confidence, b.tag_keys, b.summary
 FROM (
-    SELECT id, fused.score + {NEIGHBOUR_WEIGHT} * coalesce(near.score, 0) AS total,
-           coalesce(fused.bm25, 0), fused.similarity, {NEIGHBOUR_WEIGHT} * coalesce(near.score, 0)
-    FROM fused LEFT JOIN near USING (id)
-    WHERE fused.score > 0
-    ORDER BY total DESC, id DESC LIMIT {MAX_RANKED}
+    -- Grouped and not joined: the planner, who knows no sizes here, would go through all neighbours for every row.
+    SELECT id, sum(score + beside) AS total, coalesce(max(bm25), 0), max(similarity), sum(beside)
+    FROM (
+        SELECT id, score, bm25, similarity, 0 AS beside FROM fused WHERE score > 0
+        UNION ALL
+        SELECT id, 0, NULL, NULL, {NEIGHBOUR_WEIGHT} * score FROM near
+    ) AS shares
+    GROUP BY id HAVING max(score) > 0 ORDER BY total DESC, id DESC LIMIT {MAX_RANKED}
 ) AS ranked JOIN tree_block b ON b.tenant_id = %(tenant)s AND b.id = ranked.id
 ORDER BY total DESC, ranked.id DESC
 """
