@@ -80,7 +80,7 @@ class Highlighter:
 
 
 def _one_stem(word: str, other: str) -> bool:
-    shorter, longer = sorted((word, other), key=len)
+    shorter, longer = (word, other) if len(word) <= len(other) else (other, word)
     if len(longer) - len(shorter) > 3 or len(shorter) < _SHORTEST_STEM - 1:
         return False
     return longer.startswith(shorter if len(shorter) < _SHORTEST_STEM + 1 else shorter[:-1])

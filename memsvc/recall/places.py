@@ -1,8 +1,6 @@
-"""Where hits stand: their rows, each with its file, and the line of the file at which each begins."""
+"""Where hits stand: the line of its file at which each begins."""
 
-from collections import defaultdict
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
@@ -10,19 +8,24 @@ from memsvc.tree.models import Block
 from memsvc.tree.reads.moment import Moment
 from tenants.rows import prepared
 
-# One pass over each file counts what lies between its hits: a line that retires an entry belongs to it.
-_LINES_BETWEEN = """
-WITH hit AS (
-    SELECT file_id, array_agg(position ORDER BY position) AS positions, max(position) AS last
-    FROM unnest(%(files)s::uuid[], %(positions)s::bigint[]) AS hit (file_id, position) GROUP BY file_id
+# Between each hit and the one above it in its file, so that nothing is counted twice: a line that retires an entry
+# belongs to it.
+_LINES_ABOVE = """
+WITH hit AS MATERIALIZED (
+    SELECT id, file_id, position, lag(position, 1, -9223372036854775808)
+        OVER (PARTITION BY file_id ORDER BY position) AS above
+    FROM unnest(%(ids)s::uuid[], %(files)s::uuid[], %(positions)s::bigint[]) AS hit (id, file_id, position)
 )
-SELECT b.file_id, width_bucket(b.position, hit.positions), sum((b.lines + (b.spliced > 0 AND {retired})::int)::int)
-FROM hit JOIN tree_block b ON b.file_id = hit.file_id AND b.position < hit.last
-WHERE b.tenant_id = %(tenant)s AND {stands} AND (b.expires_at IS NULL OR b.expires_at > %(at)s)
-GROUP BY 1, 2
+SELECT hit.id, 1 + sum(coalesce(between_them.lines, 0)) OVER (PARTITION BY file_id ORDER BY position)
+FROM hit CROSS JOIN LATERAL (
+    SELECT sum((b.lines + (b.spliced > 0 AND {retired})::int)::int) AS lines FROM tree_block b
+    WHERE b.tenant_id = %(tenant)s AND b.file_id = hit.file_id AND {stands}
+      AND b.position >= hit.above AND b.position < hit.position
+      AND (b.expires_at IS NULL OR b.expires_at > %(at)s)
+) AS between_them
 """
-_NOW = _LINES_BETWEEN.format(retired="b.superseded_in IS NOT NULL", stands="b.removed_in IS NULL")
-_THEN = _LINES_BETWEEN.format(
+_NOW = _LINES_ABOVE.format(retired="b.superseded_in IS NOT NULL", stands="b.removed_in IS NULL")
+_THEN = _LINES_ABOVE.format(
     retired="coalesce(b.superseded_in <= %(revision)s, false)",
     stands="b.added_in <= %(revision)s AND (b.removed_in IS NULL OR b.removed_in > %(revision)s)",
 )
@@ -34,25 +37,12 @@ def first_lines(now: Moment, blocks: Sequence[Block]) -> dict[UUID, int]:
         return {}
     values: dict[str, Any] = {
         "tenant": now.access.tree.tenant_id,
+        "ids": [block.pk for block in blocks],
         "files": [block.file_id for block in blocks],
         "positions": [block.position for block in blocks],
         "at": now.at,
         "revision": now.revision,
     }
-    between: dict[tuple[UUID, int], int] = {}
     with prepared() as cursor:
         cursor.execute(_NOW if now.revision is None else _THEN, values)
-        between = {(file_id, place): lines for file_id, place, lines in cursor.fetchall()}
-    found: dict[UUID, int] = {}
-    for file_id, its in _by_file(blocks).items():
-        above = accumulate(between.get((file_id, place), 0) for place in range(len(its)))
-        found |= {block.pk: 1 + lines for block, lines in zip(its, above, strict=True)}
-    return found
-
-
-def _by_file(blocks: Sequence[Block]) -> dict[UUID, list[Block]]:
-    """The blocks of each file, in its order."""
-    files: dict[UUID, list[Block]] = defaultdict(list)
-    for block in sorted(blocks, key=lambda block: block.position):
-        files[block.file_id].append(block)
-    return files
+        return {pk: int(line) for pk, line in cursor.fetchall()}
