@@ -19,7 +19,7 @@ from memsvc.recall.vectors import embed_tree, stale_trees
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block
-from tests.tree.support import FACTS, add
+from tests.tree.support import FACTS, add, draft, in_days
 
 pytestmark = pytest.mark.django_db
 
@@ -118,6 +118,24 @@ def test_the_index_finds_what_comparing_finds(
     assert len(by_index) == 20
     assert all("ladder" in body for body in by_index[:10])
     assert len(set(by_index) & set(compared(large, monkeypatch, mode))) >= 18
+
+
+@pytest.mark.parametrize("mode", [Mode.LEXICAL, Mode.SEMANTIC, Mode.HYBRID])
+def test_what_is_counted_and_what_is_kept_are_the_same(memory: Access, mode: Mode) -> None:
+    services.write_file(memory, FACTS, render_document("# Facts", entries(BODIES)))
+    add(memory, "The ladder will be gone.", expires_at=in_days(1))
+    services.retire_entry(memory, "mem_7")
+    embed_tree(memory.tree)
+    query = Query(text="the broken ladder in the cellar", mode=mode)
+    now = search(memory, query, limit=100)
+    revision = services.add_entry(memory, draft("Nothing to do with it.")).revision
+
+    # Of a whole tree as it is now all counts are kept, of an earlier revision they are counted.
+    then = search(memory, query, limit=100, revision=revision - 1)
+
+    assert [hit.found.entry.entry_id for hit in then.items] == [hit.found.entry.entry_id for hit in now.items]
+    assert [hit.score for hit in then.items] == pytest.approx([hit.score for hit in now.items])
+    assert [hit.line for hit in then.items] == [hit.line for hit in now.items]
 
 
 def test_the_nearest_are_read_from_the_index(large: Access) -> None:
