@@ -6,6 +6,7 @@ from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
+from memsvc.format.fences import BOM
 from memsvc.tree.models import Block
 from memsvc.tree.reads.moment import Moment
 from tenants.rows import prepared
@@ -29,7 +30,7 @@ _THEN = _LINES_BETWEEN.format(
 
 
 def first_lines(now: Moment, blocks: Sequence[Block]) -> dict[UUID, int]:
-    """The lines, counted from 1, at which blocks begin in their files."""
+    """The lines, counted from 1, at which entries begin in their files: those of their opening fences."""
     if not blocks:
         return {}
     values: dict[str, Any] = {
@@ -46,8 +47,14 @@ def first_lines(now: Moment, blocks: Sequence[Block]) -> dict[UUID, int]:
     found: dict[UUID, int] = {}
     for file_id, its in _by_file(blocks).items():
         above = accumulate(between.get((file_id, place), 0) for place in range(len(its)))
-        found |= {block.pk: 1 + lines for block, lines in zip(its, above, strict=True)}
+        found |= {block.pk: 1 + lines + _blank_lines(block) for block, lines in zip(its, above, strict=True)}
     return found
+
+
+def _blank_lines(block: Block) -> int:
+    """How many lines of a block stand above its fence: the blank ones behind what comes before it."""
+    head = block.head.removeprefix(BOM.decode())
+    return len(head[: len(head) - len(head.lstrip())].splitlines())
 
 
 def _by_file(blocks: Sequence[Block]) -> dict[UUID, list[Block]]:
