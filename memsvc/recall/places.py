@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Any
 from uuid import UUID
 
-from memsvc.format.fences import BOM
+from memsvc.format.fences import BOM, entry_spans
 from memsvc.tree.models import Block
 from memsvc.tree.reads.moment import Moment
 from tenants.rows import prepared
@@ -47,14 +47,15 @@ def first_lines(now: Moment, blocks: Sequence[Block]) -> dict[UUID, int]:
     found: dict[UUID, int] = {}
     for file_id, its in _by_file(blocks).items():
         above = accumulate(between.get((file_id, place), 0) for place in range(len(its)))
-        found |= {block.pk: 1 + lines + _blank_lines(block) for block, lines in zip(its, above, strict=True)}
+        found |= {block.pk: 1 + lines + _lines_above(block) for block, lines in zip(its, above, strict=True)}
     return found
 
 
-def _blank_lines(block: Block) -> int:
-    """How many lines of a block stand above its fence: the blank ones behind what comes before it."""
-    head = block.head.removeprefix(BOM.decode())
-    return len(head[: len(head) - len(head.lstrip())].splitlines())
+def _lines_above(block: Block) -> int:
+    """How many lines of an entry's block stand above its fence: what keeps it apart from the text before it."""
+    head = block.head.encode()
+    fence = max((span.start for span in entry_spans(head)), default=0)
+    return len(head[:fence].removeprefix(BOM).decode().splitlines())
 
 
 def _by_file(blocks: Sequence[Block]) -> dict[UUID, list[Block]]:

@@ -281,7 +281,19 @@ def test_a_hit_says_where_it_is_and_why(memory: Access) -> None:
     assert lines[hit.line - 1 : hit.line + 1] == ["---", f"id: {hit.found.entry.entry_id}"]
 
 
-@pytest.mark.parametrize("above", ["", "\n\n", " \n\t\n", "\ufeff", "\ufeff\n\n", "Notes.\n\n\n", "\r\n\r\n"])
+@pytest.mark.parametrize(
+    "above",
+    [
+        "---\nid: mem_open\n\n<!-- -->\n\n",
+        "",
+        "\n\n",
+        " \n\t\n",
+        "\ufeff",
+        "\ufeff\n\n",
+        "Notes.\n\n\n",
+        "\r\n\r\n",
+    ],
+)
 def test_an_entry_begins_at_its_fence(memory: Access, above: str) -> None:
     text = above + entry_text("mem_1", "A kettle.") + "\n\n" + entry_text("mem_2", "Another kettle of old.")
     write_file(memory, "/memory/notes.md", text)
