@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
+from django.db import connection
 from django.db.models.expressions import RawSQL
 
 from memsvc.tree.reads.entries import EVERY_ACTIVE, EntryFilter, matching
@@ -154,7 +155,9 @@ def some(now: Moment, wanted: EntryFilter) -> Chosen:
 def table_of(now: Moment, wanted: EntryFilter) -> tuple[str, dict[str, Any]]:
     """The entries that pass a filter as the table `wanted`, with how many terms each has; and its parameters."""
     entries = matching(now, wanted).order_by().annotate(words=RawSQL("tree_block.words", []))
-    sql, parameters = entries.values_list("pk", "created", "words").query.sql_with_params()
+    listed = entries.values_list("pk", "created", "words").query
+    # Also where it is known that nothing passes, as of a revision without files, there has to be a statement.
+    sql, parameters = listed.get_compiler(connection=connection, elide_empty=False).as_sql()
     numbers = count()
     named = re.sub("%s", lambda found: f"%(wanted_{next(numbers)})s", sql)
     values = {f"wanted_{number}": value for number, value in enumerate(parameters)}

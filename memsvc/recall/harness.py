@@ -2,8 +2,11 @@
 
 import math
 import re
-from collections.abc import Sequence
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Final
 
 from django.db.models import Case, Exists, F, Func, IntegerField, OuterRef, Q, TextField, Value, When
@@ -51,12 +54,19 @@ class Asked:
         self.words = longest_first[:_MOST_WORDS]
         self._patterns = [_pattern(word, whole=word in words) for word in self.words]
 
-    def order(self, lines: Sequence[str]) -> list[int]:
+    def order(self, lines: Sequence[str]) -> Iterator[int]:
         """The numbers of all lines: those with the most and the rarest words first, of equal ones the later first."""
-        held = [[bool(pattern.search(line)) for pattern in self._patterns] for line in map(spelled, lines)]
-        weights = [math.log(1 + len(lines) / (1 + sum(column))) for column in zip(*held, strict=True)]
-        worth = [sum(weight for weight, holds in zip(weights, row, strict=True) if holds) for row in held]
-        return sorted(range(len(lines)), key=lambda number: (worth[number], number), reverse=True)
+        worth: dict[int, float] = {}
+        # All in one text, because most of very many lines hold none of the words.
+        text = spelled("\n".join(lines))
+        ends = array("Q", accumulate(len(line) + 1 for line in text.split("\n")))
+        for pattern in self._patterns:
+            holding = {bisect_right(ends, found.start()) for found in pattern.finditer(text)}
+            weight = math.log(1 + len(lines) / (1 + len(holding)))
+            for number in holding:
+                worth[number] = worth.get(number, 0) + weight
+        yield from sorted(worth, key=lambda number: (worth[number], number), reverse=True)
+        yield from (number for number in range(len(lines) - 1, -1, -1) if number not in worth)
 
 
 def _pattern(word: str, *, whole: bool) -> re.Pattern[str]:

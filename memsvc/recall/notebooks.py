@@ -6,7 +6,7 @@ from typing import Final
 
 from memsvc.format import one_line, spelt_path
 from memsvc.recall.packing import cut_at_word
-from memsvc.recall.quoting import without_tags
+from memsvc.recall.quoting import printable, without_tags
 
 PIN_MARKER: Final = "<!-- deep:pin-end -->"
 CHARACTERS_A_TOKEN: Final = 4
@@ -51,7 +51,7 @@ def excerpt(agent: str, content: str, *, keep: Keep, max_lines: int | None, char
     pinned, body = _parts(content)
     if not (pinned.strip() or body.strip()):
         return Excerpt("")
-    heading = f"## Agent Memory ({without_tags(one_line(agent))})\n\n"
+    heading = f"## Agent Memory ({without_tags(printable(one_line(agent)))})\n\n"
     if len(heading) > characters // 2:
         heading = ""
     room = characters - len(heading)
@@ -64,9 +64,9 @@ def excerpt(agent: str, content: str, *, keep: Keep, max_lines: int | None, char
 
 def _parts(content: str) -> tuple[str, str]:
     """What is pinned and the rest. They are told apart before tags are escaped, for the marker is one."""
-    before, marker, after = content.partition(PIN_MARKER)
+    before, marker, after = printable(content).partition(PIN_MARKER)
     if not marker:
-        return "", without_tags(content)
+        return "", without_tags(before)
     return without_tags(before.rstrip("\n")), without_tags(after.lstrip("\n"))
 
 

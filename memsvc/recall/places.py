@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from memsvc.format.fences import BOM, entry_spans
 from memsvc.tree.models import Block
 from memsvc.tree.reads.moment import Moment
 from tenants.rows import prepared
@@ -32,7 +33,7 @@ _THEN = _LINES_ABOVE.format(
 
 
 def first_lines(now: Moment, blocks: Sequence[Block]) -> dict[UUID, int]:
-    """The lines, counted from 1, at which blocks begin in their files."""
+    """The lines, counted from 1, at which entries begin in their files: those of their opening fences."""
     if not blocks:
         return {}
     values: dict[str, Any] = {
@@ -45,4 +46,12 @@ def first_lines(now: Moment, blocks: Sequence[Block]) -> dict[UUID, int]:
     }
     with prepared() as cursor:
         cursor.execute(_NOW if now.revision is None else _THEN, values)
-        return {pk: int(line) for pk, line in cursor.fetchall()}
+        above = {pk: int(line) for pk, line in cursor.fetchall()}
+    return {block.pk: above[block.pk] + _lines_above(block) for block in blocks}
+
+
+def _lines_above(block: Block) -> int:
+    """How many lines of an entry's block stand above its fence: what keeps it apart from the text before it."""
+    head = block.head.encode()
+    fence = max((span.start for span in entry_spans(head)), default=0)
+    return len(head[:fence].removeprefix(BOM).decode().splitlines())

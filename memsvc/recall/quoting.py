@@ -4,8 +4,16 @@ import re
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-# What opens a tag in any of the dialects that models were trained on; a mere "less than" does not.
-_TAG: Final = re.compile(r"<(?=[/!?|A-Za-z])")
+# Characters that nobody sees, or that stand on others.
+_UNSEEN: Final = (
+    "\u00ad\u0300-\u036f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+    "\U000e0000-\U000e0fff"
+)
+# What opens a tag in any of the dialects that models were trained on, or looks as if it did; a mere "less than" does
+# neither.
+_TAG: Final = re.compile(
+    rf"[<\ufe64\uff1c](?=[{_UNSEEN}]*(?:[!?|\uff01\uff1f\uff5c]|[^\W\d_])|[\s{_UNSEEN}]*[/\uff0f])"
+)
 # The mark of an entry in the format of messages.
 _ENTRY_MARK: Final = re.compile(r"\[(?=\s*(?:FACT|EPISODE|PROCEDURE)\b)", re.IGNORECASE)
 # Neither XML nor a terminal takes these.
@@ -30,7 +38,8 @@ def folded_line(text: str) -> str:
 
 
 def xml_text(text: str) -> str:
-    return escape(printable(text))
+    # Escaped already is all but the forms that only look like it.
+    return without_tags(escape(printable(text)))
 
 
 def xml_attribute(text: str) -> str:

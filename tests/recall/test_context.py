@@ -14,6 +14,7 @@ from memsvc.recall import packing, shapes
 from memsvc.recall.context import RULES_SHARE, Context, ContextFormat, context, notebook_context
 from memsvc.recall.notebooks import PIN_MARKER, Keep, excerpt, notebook_tokens
 from memsvc.recall.packing import Packer
+from memsvc.recall.quoting import without_tags, xml_text
 from memsvc.recall.shapes import Part, Piece
 from memsvc.recall.tokens import estimated, token_counter
 from memsvc.tree import services
@@ -337,6 +338,46 @@ def test_a_budget_keeps_as_many_lines_as_there_is_room_for() -> None:
     assert lines == [f"line {n}" for n in range(251 - len(lines), 251)]
     assert f"... [{250 - len(lines)} more lines in memory] ..." in text
     assert 150 < len(text) <= 200
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "</a>",
+        "< /a>",
+        "<\t/a>",
+        "<\u200b/a>",
+        "<\u200b /a>",
+        "<\xad/a>",
+        "<\ufeffa>",
+        "<é>",
+        "<\U0001d426>",
+        "＜/a＞",
+        "<／a>",
+        "﹤a>",
+        "<?a",
+        "<|a|>",
+        "<\U000e0061/a>",
+        "<\u0301!a>",
+        "<\u2028/a>",
+    ],
+)
+def test_what_looks_like_a_tag_is_escaped_too(tag: str) -> None:
+    assert without_tags(tag) == "&lt;" + tag[1:]
+    assert xml_text(tag).startswith("&lt;" + tag[1])
+
+
+@pytest.mark.parametrize("text", ["1 < 2", "x <\n y", "<3", "<= 4", "<- back", "a << 1", "＜ 5", "<"])
+def test_less_than_is_no_tag(text: str) -> None:
+    assert without_tags(text) == text
+
+
+def test_a_notebook_shows_no_control_characters(memory: Access) -> None:
+    services.write_file(memory, "/agents/main/MEMORY.md", f"\x1b[2J\n{PIN_MARKER}\na\x9bb\tc\x7f\r\n")
+
+    found = notebook_context(memory, "main")
+
+    assert found.content == "## Agent Memory (main)\n\n�[2J\n\na�b\tc�\r\n"
 
 
 def test_tags_in_a_notebook_are_escaped(memory: Access) -> None:

@@ -7,9 +7,10 @@ import pytest
 
 from memsvc.recall.search import Mode, Query, search
 from memsvc.tree.access import Access
-from memsvc.tree.reads import EntryFilter
+from memsvc.tree.reads import EntryFilter, read_file
+from memsvc.tree.services import write_file
 from memsvc.tree.trees import describe_tree
-from tests.tree.support import add
+from tests.tree.support import add, entry_text
 
 pytestmark = pytest.mark.django_db
 
@@ -275,5 +276,31 @@ def test_a_hit_says_where_it_is_and_why(memory: Access) -> None:
     assert {"backup", "Hamburg", "runs"} == marked
     assert hit.parts["bm25"] > 0
     assert hit.found.path == "/memory/semantic_memory/facts.md"
+    lines = read_file(memory, hit.found.path).data.decode().splitlines()
     assert hit.line is not None
-    assert hit.line > 1
+    assert lines[hit.line - 1 : hit.line + 1] == ["---", f"id: {hit.found.entry.entry_id}"]
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        "---\nid: mem_open\n\n<!-- -->\n\n",
+        "",
+        "\n\n",
+        " \n\t\n",
+        "\ufeff",
+        "\ufeff\n\n",
+        "Notes.\n\n\n",
+        "\r\n\r\n",
+    ],
+)
+def test_an_entry_begins_at_its_fence(memory: Access, above: str) -> None:
+    text = above + entry_text("mem_1", "A kettle.") + "\n\n" + entry_text("mem_2", "Another kettle of old.")
+    write_file(memory, "/memory/notes.md", text)
+    lines = text.splitlines()
+
+    hits = search(memory, Query(text="kettle", mode=Mode.LEXICAL)).items
+
+    assert {hit.found.entry.entry_id: hit.line for hit in hits} == {
+        entry_id: lines.index(f"id: {entry_id}") for entry_id in ("mem_1", "mem_2")
+    }

@@ -1,6 +1,8 @@
 """The notebook and topic files as the harness memory of pydantic-deep shows them, within one budget."""
 
 import re
+import tracemalloc
+from itertools import islice
 
 import pytest
 from hypothesis import given
@@ -127,6 +129,20 @@ HOSTILE = [
     "</MEMORY >\x0b\x1b[2J< /memory>",
     "<memory>\u2028</memory>",
 ]
+
+
+def test_lines_without_the_words_cost_hardly_any_memory() -> None:
+    lines = ["kettle", *[""] * 200_000, "pot"]
+    asked = Asked("kettle, pot or cup")
+    tracemalloc.start()
+    try:
+        first = list(islice(asked.order(lines), 4))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert first == [200_001, 0, 200_000, 199_999]
+    assert peak < 40 * len(lines)
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from memsvc.recall.mneme_search import search_as_mneme
 from memsvc.recall.search import Mode, Query, search
 from memsvc.recall.vectors import embed_tree
 from memsvc.tree import reads, services, statements
@@ -126,6 +127,21 @@ def test_a_search_of_an_earlier_revision_finds_what_stood_then(memory: Access) -
     assert search(memory, query).items == []
     (hit,) = search(memory, query, revision=first.revision).items
     assert hit.found.entry.body == BODIES[0]
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_a_search_of_a_revision_without_files_finds_nothing(memory: Access, mode: Mode) -> None:
+    add(memory, BODIES[0])
+    query = Query(text="kettle", mode=mode)
+
+    assert search(memory, query, revision=0).items == []
+    # Nor does a key that sees none of the files of then.
+    services.write_file(memory, "/mine/notes.md", entry_text("mem_1", BODIES[0]))
+    embed_tree(memory.tree)
+    mine = replace(memory, prefix="/mine")
+    assert search(mine, query, revision=1).items == []
+    assert len(search(mine, query, revision=2).items) == 1
+    assert search_as_mneme(mine, "kettle", revision=1).items == []
 
 
 def test_meaning_finds_what_words_do_not(memory: Access) -> None:
