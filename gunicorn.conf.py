@@ -26,6 +26,8 @@ worker_class = (
 )
 workers = settings.WORKERS
 threads = settings.THREADS
+# The longest that gunicorn takes: a filter by metadata may stand in a URL.
+limit_request_line = 8190
 # Seconds, both above the database's statement_timeout.
 timeout = 30
 graceful_timeout = 30

@@ -46,8 +46,8 @@ def first_lines(now: Moment, blocks: Sequence[Block]) -> dict[UUID, int]:
     }
     with prepared() as cursor:
         cursor.execute(_NOW if now.revision is None else _THEN, values)
-        above = {pk: int(line) for pk, line in cursor.fetchall()}
-    return {block.pk: above[block.pk] + _lines_above(block) for block in blocks}
+        first = {pk: int(line) for pk, line in cursor.fetchall()}
+    return {block.pk: first[block.pk] + _lines_above(block) for block in blocks}
 
 
 def _lines_above(block: Block) -> int:
