@@ -24,8 +24,8 @@ def run() -> Iterator[Figure]:
     hot = our_tree(0)
     own = [our_tree(0) for _ in range(WRITERS)]
     yield _compared("8 processes on 8 trees ÷ on one tree", hot, own)
-    # As on a disk over a network. Where a flush costs nothing, only the cores bound both sides, and two of them can't do
-    # more than twice what one does.
+    # As on a disk over a network. Where a flush costs nothing, only the cores bound both sides, and two of them can't
+    # do more than twice what one does.
     with _slow_flushes():
         yield _compared(f"  where a flush takes {FLUSH_MS} ms", hot, own)
     kept = len(reads.list_entries(_written_by_threads(), limit=1_000).items)
