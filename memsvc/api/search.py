@@ -71,6 +71,6 @@ def filter_of(data: dict[str, Any]) -> EntryFilter:
         since=data["since"],
         until=data["until"],
         path_prefix=data["path_prefix"],
-        metadata=data["metadata"],
+        metadata=data["metadata"] or None,
         active=None if data["include_superseded"] else True,
     )
