@@ -39,6 +39,9 @@ def like(
     if found_some and not missing:
         return {}
     entries = matching(now, wanted)
+    # The likeness of words is found out before the filter is looked at: in vain, where that admits nothing.
+    if not found_some and not entries.exists():
+        return {}
     if missing:
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL pg_trgm.word_similarity_threshold = %s", [_LIKENESS])
