@@ -86,7 +86,10 @@ def _put(change: Change, access: Access, composed: Composed, retired: Block | No
     created = file is None
     file = file or files.create(change, path)
     in_one_file = retired is not None and retired.file_id == file.pk
-    _append(change, file, last, composed, is_last=not in_one_file)
+    rewritten = _append(change, file, last, composed, is_last=not in_one_file)
+    if retired is not None and in_one_file and rewritten:
+        # What was the last entry of the file may stand in another row now.
+        retired = files.live_blocks(file).entries().visible().filter(entry_id=retired.entry_id).first()
     if retired is not None:
         # The file may be the very one that was appended to: its counts must not be taken from two copies.
         splice(change, file if in_one_file else retired.file, retired, by=entry.entry_id)
@@ -148,15 +151,18 @@ def _path_of(access: Access, retired: Block | None) -> str:
     return retired.file.path
 
 
-def _append(change: Change, file: File, last: Block | None, composed: Composed, *, is_last: bool) -> None:
-    """Add an entry to the end of a file, whose row is kept here when that `is_last` of what happens to it."""
+def _append(change: Change, file: File, last: Block | None, composed: Composed, *, is_last: bool) -> bool:
+    """Add an entry to the end of a file, whose row is kept here when that `is_last` of what happens to it.
+
+    Returns whether the block above it had to be written anew.
+    """
     start = last.position if last else 0
     if last is not None and not files.visible_at(change, [last]):
         last = files.live_blocks(file).visible().last()
     before = rendered(last) if last else b""
     if before and not before.endswith(b"\n"):
         _append_to_text(change, file, composed)
-        return
+        return True
     addition = _addition(file, last, composed.text)
     rows = [
         row_of(block, file, position=start + files.GAP * n, revision=change.number)
@@ -174,6 +180,7 @@ def _append(change: Change, file: File, last: Block | None, composed: Composed, 
     if file.next_expiry or composed.expires_at:
         files.count(change, file)
         files.save(change, file)
+    return False
 
 
 def _addition(file: File, last: Block | None, text: str) -> bytes:

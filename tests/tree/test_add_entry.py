@@ -299,3 +299,17 @@ def test_a_very_long_summary_is_short_in_the_index_only(memory: Access) -> None:
 
     assert len(rows(memory, MemoryKind.SEMANTIC)["facts.md"]) == 200
     assert len(reads.get_entry(memory, entry.entry_id).entry.summary) == 10_000
+
+
+@pytest.mark.parametrize("body", ["no line end", "| a | b |\n\nno line end"])
+def test_the_last_entry_of_a_file_without_a_line_end_is_superseded(memory: Access, body: str) -> None:
+    before = entry_text("mem_1", body).rstrip("\n")
+    services.write_file(memory, FACTS, before)
+
+    new = add(memory, "The new one.", supersedes="mem_1").entry.entry_id
+
+    assert reads.get_entry(memory, "mem_1").entry.superseded_by == new
+    assert f"superseded_by: {new}\n" in text(memory, FACTS)
+    with pytest.raises(AlreadySuperseded):
+        add(memory, "A rival.", supersedes="mem_1")
+    assert text(memory, FACTS, 1) == before
