@@ -49,7 +49,7 @@ def excerpt(agent: str, content: str, *, keep: Keep, max_lines: int | None, char
     stands above the first pin marker comes before them, whole while it takes no more than half of the room.
     """
     pinned, body = _parts(content)
-    if not (pinned.strip() or body.strip()):
+    if not content.replace(PIN_MARKER, "", 1).strip():
         return Excerpt("")
     heading = f"## Agent Memory ({without_tags(printable(one_line(agent)))})\n\n"
     if len(heading) > characters // 2:
