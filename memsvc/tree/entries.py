@@ -89,7 +89,7 @@ def _put(change: Change, access: Access, composed: Composed, retired: Block | No
     rewritten = _append(change, file, last, composed, is_last=not in_one_file)
     if retired is not None and in_one_file and rewritten:
         # What was the last entry of the file may stand in another row now.
-        retired = files.live_blocks(file).entries().visible().filter(entry_id=retired.entry_id).first()
+        retired = visible_entry(change, access, retired.entry_id)
     if retired is not None:
         # The file may be the very one that was appended to: its counts must not be taken from two copies.
         splice(change, file if in_one_file else retired.file, retired, by=entry.entry_id)
