@@ -1,5 +1,6 @@
 """Search with Mneme's ranking: over the vectors that the model of the settings has made, and without any words."""
 
+from dataclasses import replace
 from uuid import UUID
 
 from django.conf import settings
@@ -9,10 +10,9 @@ from memsvc.format import CATEGORY_KIND, CONFIDENCE_NUMBERS, Confidence, Invalid
 from memsvc.recall.accesses import note_accesses
 from memsvc.recall.choosing import NEAREST, QUESTION, table_of
 from memsvc.recall.embedding import NONE
-from memsvc.recall.highlights import Highlighter
 from memsvc.recall.hits import Hit, HitsPage
 from memsvc.recall.mneme import CANDIDATES_FOR_EACH, Candidate, Scored, Scoring, retrieve
-from memsvc.recall.places import first_lines
+from memsvc.recall.places import hits_of
 from memsvc.recall.ranking import QueryVector, as_halfvec
 from memsvc.recall.search import query_vector
 from memsvc.tree import statements
@@ -23,7 +23,6 @@ from memsvc.tree.reads.entries import (
     MAX_FOUND,
     MAX_QUERY_BYTES,
     EntryFilter,
-    read_blocks,
 )
 from memsvc.tree.reads.moment import Moment, moment
 from tenants.rows import prepared
@@ -98,12 +97,10 @@ def _nearest(now: Moment, wanted: EntryFilter, vector: QueryVector, most: int) -
 
 def _hits(now: Moment, scored: list[Scored[UUID]], text: str) -> list[Hit]:
     found = statements.blocks_with_files(now.access.tree, [each.key for each in scored])
-    blocks = [found[each.key] for each in scored]
-    lines = first_lines(now, blocks)
-    mark = Highlighter(text)
+    hits = hits_of(now, [found[each.key] for each in scored], text)
     return [
-        Hit(
-            read,
+        replace(
+            hit,
             score=each.score,
             parts={
                 "similarity": each.similarity,
@@ -111,8 +108,6 @@ def _hits(now: Moment, scored: list[Scored[UUID]], text: str) -> list[Hit]:
                 "authority": each.authority,
                 "confidence": each.confidence,
             },
-            highlights=mark(read.entry.body),
-            line=lines.get(each.key),
         )
-        for each, read in zip(scored, read_blocks(now, blocks), strict=True)
+        for each, hit in zip(scored, hits, strict=True)
     ]

@@ -1,11 +1,14 @@
-"""Where hits stand: the line of its file at which each begins."""
+"""What was found as hits: what of each answers the query, and where in its file it begins."""
 
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
 from memsvc.format.fences import BOM, entry_spans
+from memsvc.recall.highlights import Highlighter
+from memsvc.recall.hits import Hit
 from memsvc.tree.models import Block
+from memsvc.tree.reads.entries import read_blocks
 from memsvc.tree.reads.moment import Moment
 from tenants.rows import prepared
 
@@ -32,7 +35,17 @@ _THEN = _LINES_ABOVE.format(
 )
 
 
-def first_lines(now: Moment, blocks: Sequence[Block]) -> dict[UUID, int]:
+def hits_of(now: Moment, blocks: Sequence[Block], text: str) -> list[Hit]:
+    """Blocks as the hits of a query, in their order and without a score."""
+    lines = _first_lines(now, blocks)
+    mark = Highlighter(text)
+    return [
+        Hit(found, highlights=mark(found.entry.body), line=lines[block.pk])
+        for block, found in zip(blocks, read_blocks(now, blocks), strict=True)
+    ]
+
+
+def _first_lines(now: Moment, blocks: Sequence[Block]) -> dict[UUID, int]:
     """The lines, counted from 1, at which entries begin in their files: those of their opening fences."""
     if not blocks:
         return {}

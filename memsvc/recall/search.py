@@ -15,7 +15,7 @@ from memsvc.recall.accesses import note_accesses
 from memsvc.recall.embedding import embedder
 from memsvc.recall.highlights import Highlighter
 from memsvc.recall.hits import Hit, HitsPage
-from memsvc.recall.places import first_lines
+from memsvc.recall.places import hits_of
 from memsvc.recall.ranking import MAX_RANKED, Facts, QueryVector, Ranked, rank
 from memsvc.recall.times import asked_range
 from memsvc.tree import statements
@@ -27,7 +27,6 @@ from memsvc.tree.reads.entries import (
     MAX_FOUND,
     MAX_QUERY_BYTES,
     EntryFilter,
-    read_blocks,
     search_entries,
 )
 from memsvc.tree.reads.moment import Moment, moment
@@ -241,19 +240,10 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def _hits(now: Moment, kept: Sequence[tuple[_Candidate, Block]], text: str) -> list[Hit]:
-    blocks = [block for _, block in kept]
-    lines = first_lines(now, blocks)
-    mark = Highlighter(text)
+    hits = hits_of(now, [block for _, block in kept], text)
     return [
-        Hit(
-            found,
-            score=candidate.score,
-            parts=candidate.parts,
-            highlights=mark(found.entry.body),
-            line=lines.get(block.pk),
-            duplicates=candidate.duplicates,
-        )
-        for (candidate, block), found in zip(kept, read_blocks(now, blocks), strict=True)
+        replace(hit, score=candidate.score, parts=candidate.parts, duplicates=candidate.duplicates)
+        for (candidate, _), hit in zip(kept, hits, strict=True)
     ]
 
 
