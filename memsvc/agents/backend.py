@@ -36,7 +36,7 @@ from memsvc.client.results import (
 )
 from memsvc.format import Confidence, FormatError, IndexRow, MemoryCategory, MemoryHit, MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
-from memsvc.recall.accesses import note_accesses
+from memsvc.recall.accesses import get_entry
 from memsvc.recall.search import Mode, Query, search
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
@@ -231,11 +231,9 @@ class PostgresBackend(BackendProtocol):
 
         def work() -> MemoryHit | None:
             try:
-                found = _hit(reads.get_entry(self._access, entry_id))
+                return _hit(get_entry(self._access, entry_id))
             except EntryNotFound:
                 return None
-            note_accesses(self._access, [found.entry.entry_id])
-            return found
 
         return _answer_or_refuse(work)
 

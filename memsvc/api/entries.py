@@ -18,7 +18,7 @@ from memsvc.api.serializers import (
     SuccessorInput,
 )
 from memsvc.api.views import TreeView, with_etag
-from memsvc.recall.accesses import accesses_of, note_accesses
+from memsvc.recall.accesses import accesses_of, get_entry
 from memsvc.tree import reads, services
 from memsvc.tree.drafts import EntryDraft, SuccessorDraft
 from tenants.scopes import Scope
@@ -64,10 +64,7 @@ class EntryView(TreeView):
     queries = {"GET": RevisionQuery}
 
     def get(self, request: Request, tree: str, entry_id: str) -> HttpResponse:
-        revision = revision_of(self.access, self.params)
-        found = reads.get_entry(self.access, entry_id, revision=revision)
-        if revision is None:
-            note_accesses(self.access, [found.entry.entry_id])
+        found = get_entry(self.access, entry_id, revision=revision_of(self.access, self.params))
         if is_known(request, found.etag):
             return not_modified(found.etag)
         return with_etag(answers.entry(found), found.etag)

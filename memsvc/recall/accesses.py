@@ -17,11 +17,12 @@ from django.db import connection
 from django.utils import timezone
 
 from memsvc.recall.models import AccessCount
-from memsvc.tree import statements
+from memsvc.tree import reads, statements
 from memsvc.tree.access import Access
 from memsvc.tree.reads import EntryFilter
 from memsvc.tree.reads.entries import matching
 from memsvc.tree.reads.moment import moment
+from memsvc.tree.results import EntryRead
 from memsvc.tree.scope import deriving
 from tenants.batching import Batch
 from tenants.ids import uuid7
@@ -89,6 +90,14 @@ def note_accesses(access: Access, entry_ids: Iterable[str]) -> None:
     if settings.ACCESS_COUNTS:
         tree, once = access.tree, Accesses(1, timezone.now())
         ACCESS_COUNTS.note([((tree.tenant_id, tree.pk, entry_id), once) for entry_id in entry_ids])
+
+
+def get_entry(access: Access, entry_id: str, *, revision: int | None = None) -> EntryRead:
+    """The entry with an id, as `reads.get_entry` finds it; counted, unless it is one of a revision."""
+    found = reads.get_entry(access, entry_id, revision=revision)
+    if revision is None:
+        note_accesses(access, [found.entry.entry_id])
+    return found
 
 
 def accesses_of(access: Access, entry_ids: Collection[str]) -> dict[str, Accesses]:
