@@ -318,25 +318,25 @@ def _at_once(*changes: _Statement) -> None:
 _RECORD = """
 WITH change AS (
     SELECT 1 AS sign, words FROM tree_block
-    WHERE tenant_id = %(tenant)s AND tree_id = %(tree)s AND added_in = %(number)s AND removed_in IS NULL
+    WHERE tenant_id = %(tenant_id)s AND tree_id = %(tree_id)s AND added_in = %(number)s AND removed_in IS NULL
       AND kind = 'entry' AND expires_at IS NULL AND superseded_by = ''
     UNION ALL
     SELECT -1, words FROM tree_block
-    WHERE tenant_id = %(tenant)s AND tree_id = %(tree)s AND removed_in = %(number)s AND added_in < %(number)s
+    WHERE tenant_id = %(tenant_id)s AND tree_id = %(tree_id)s AND removed_in = %(number)s AND added_in < %(number)s
       AND kind = 'entry' AND expires_at IS NULL AND (superseded_by = '' OR superseded_in = %(number)s)
     UNION ALL
     SELECT -1, words FROM tree_block
-    WHERE tenant_id = %(tenant)s AND id = ANY(%(retired)s) AND removed_in IS NULL AND added_in < %(number)s
+    WHERE tenant_id = %(tenant_id)s AND id = ANY(%(retired)s) AND removed_in IS NULL AND added_in < %(number)s
       AND kind = 'entry' AND expires_at IS NULL
 ), counted AS (
     UPDATE tree_tree
     SET revision = %(number)s, index_behind = %(index_behind)s,
         entry_count = entry_count + (SELECT coalesce(sum(sign), 0) FROM change),
         term_count = term_count + (SELECT coalesce(sum(sign * words), 0) FROM change)
-    WHERE tenant_id = %(tenant)s AND id = %(tree)s
+    WHERE tenant_id = %(tenant_id)s AND id = %(tree_id)s
 )
 INSERT INTO tree_revision (id, tenant_id, tree_id, number, at, actor_kind, actor_id, actor_name, action, message)
-VALUES (%(id)s, %(tenant)s, %(tree)s, %(number)s, %(at)s, %(actor_kind)s, %(actor_id)s, %(actor_name)s,
+VALUES (%(id)s, %(tenant_id)s, %(tree_id)s, %(number)s, %(at)s, %(actor_kind)s, %(actor_id)s, %(actor_name)s,
         %(action)s, %(message)s)
 """
 
@@ -344,16 +344,7 @@ VALUES (%(id)s, %(tenant)s, %(tree)s, %(number)s, %(at)s, %(actor_kind)s, %(acto
 def record(revision: Revision, *, index_behind: bool, retired: Sequence[UUID]) -> None:
     """Count a revision in its tree, and write its row. `retired` are the rows that it superseded as they stand."""
     values = {name: getattr(revision, name) for name in names(Revision)}
-    execute(
-        _RECORD,
-        values
-        | {
-            "tenant": revision.tenant_id,
-            "tree": revision.tree_id,
-            "index_behind": index_behind,
-            "retired": [*retired],
-        },
-    )
+    execute(_RECORD, values | {"index_behind": index_behind, "retired": [*retired]})
 
 
 _COUNT = """
