@@ -1,6 +1,7 @@
 """What can be said about the image and the compose file without a container engine."""
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -38,9 +39,20 @@ def test_every_file_that_the_service_needs_reaches_the_image(dockerfile: str) ->
     let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
 
     assert {name for name in let_in if not (ROOT / name).exists()} == set()
-    assert {"manage.py", "gunicorn.conf.py", "memsvc", "tenants", "migrations"} <= let_in
+    assert {"manage.py", "gunicorn.conf.py", "memsvc", "tenants", "migrations", "LICENSE"} <= let_in
     for line in re.findall(r"^COPY ([^-\n]+) \./$", dockerfile, re.MULTILINE):
         assert set(line.split()) <= let_in
+
+
+def test_the_licence_that_is_declared_is_there() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    assert project["license"] == "Apache-2.0"
+    assert (
+        "Apache License\n                           Version 2.0, January 2004"
+        in (ROOT / "LICENSE").read_text()
+    )
+    assert all((ROOT / name).is_file() for name in project["license-files"])
 
 
 def test_the_image_runs_without_rights_and_tells_its_health(dockerfile: str) -> None:

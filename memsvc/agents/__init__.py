@@ -1,8 +1,8 @@
 """Agents with a memory: the deepagents side of memsvc.
 
-Every name of the deep-memory-agent API reference is here with the same signature and meaning, over any deepagents
-backend; over `PostgresBackend` and `memsvc.client.RemoteBackend` the same calls are transactions. Only
-`PostgresBackend` needs Django, and is loaded when it is first used.
+The names of deep-memory-agent are here with the same signature and meaning, all but those of consolidation, which is
+still to come. They work over any deepagents backend; over `PostgresBackend` and `memsvc.client.RemoteBackend` the same
+calls are transactions. Only `PostgresBackend` needs Django, and is loaded when it is first used.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -21,12 +21,15 @@ from memsvc.agents.transactional import TransactionalMemory
 from memsvc.agents.wiring import build_memory_backend, resolve_backend
 from memsvc.format import (
     CATEGORY_KIND,
+    EPISODIC_DIR,
     KIND_DIRECTORIES,
     MEMORY_DIRECTORIES,
     MEMORY_ROOT,
     PREFERENCES_PATH,
+    PROCEDURAL_DIR,
     PROCEDURE_TEMPLATE,
     ROOT_INDEX_PATH,
+    SEMANTIC_DIR,
     Confidence,
     IndexRow,
     MemoryCategory,
@@ -54,16 +57,19 @@ if TYPE_CHECKING:
 # Without PostgresBackend: `from memsvc.agents import *` has to work where there is no Django.
 __all__ = [
     "CATEGORY_KIND",
+    "EPISODIC_DIR",
     "KIND_DIRECTORIES",
     "MANAGER_AGENT_PROMPT",
     "MEMORY_DIRECTORIES",
     "MEMORY_ROOT",
     "MEMORY_STRUCTURE_PROMPT",
     "PREFERENCES_PATH",
+    "PROCEDURAL_DIR",
     "PROCEDURE_TEMPLATE",
     "READ_ONLY_MEMORY_PERMISSIONS",
     "ROOT_INDEX_PATH",
     "SEARCH_AGENT_PROMPT",
+    "SEMANTIC_DIR",
     "Confidence",
     "IndexRow",
     "MemoryCategory",

@@ -27,6 +27,7 @@ from memsvc.client.results import (
     Mount,
     edit_refusal,
     file_info,
+    glob_result,
     grep_match,
     is_media,
     media_result,
@@ -155,7 +156,7 @@ class PostgresBackend(BackendProtocol):
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         def work() -> GlobResult:
             found = reads.glob(self._access, pattern, folder=self._folder(path))
-            return GlobResult(matches=[file_info(item, self._mount.to_agent(item.path)) for item in found])
+            return glob_result(found, self._mount, truncated=False)
 
         return _answer(work, lambda error: GlobResult(error=_refusal(error, path or "/")))
 

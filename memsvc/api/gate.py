@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, unquote, unquote_to_bytes
 
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 
-from memsvc.api.problems import API_ROOT, problem
+from memsvc.api.problems import API_ROOT, is_for_people, not_found, problem
 
 _TREES = f"{API_ROOT}trees/"
 _SLASH = re.compile("%2f", re.IGNORECASE)
@@ -18,6 +18,7 @@ _COLON = re.compile("%3a", re.IGNORECASE)
 class UrlGateMiddleware:
     """Refuses NUL, and percent-escapes that are no UTF-8, in the path and the query of every URL.
 
+    There is no such page in the admin; elsewhere the refusal is a problem.
     Django would read such escapes as another name than the one that was sent, and a NUL would reach the database,
     which can't look for it. In the API a `%2F` is refused as well where it would split the id of an entry in two. In
     the name of a tree it is marked, and so is a `%3A`, which would begin an action: see `marked` and `unmarked`.
@@ -28,6 +29,8 @@ class UrlGateMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if problem_found := problem_with_url(request.META):
+            if is_for_people(request):
+                return not_found(request, Http404(problem_found))
             return problem(400, "invalid_request", problem_found)
         tree, rest = _tree_in(_raw_path(request.META))
         if tree != (sent := marked(tree)):

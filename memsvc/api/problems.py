@@ -9,6 +9,7 @@ from dataclasses import asdict
 from http import HTTPStatus
 from typing import Any
 
+from django.contrib.admin.exceptions import DisallowedModelAdminLookup, DisallowedModelAdminToField
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import DatabaseError, DataError, InterfaceError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
@@ -286,6 +287,9 @@ def _unreadable() -> HttpResponse:
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if not is_for_people(request):
         return handle(exception) or _unreadable()
+    if isinstance(exception, DisallowedModelAdminLookup | DisallowedModelAdminToField):
+        # A list by a column that can't be asked for is not there, as a row that may not be seen isn't.
+        return not_found(request, exception)
     return defaults.bad_request(request, exception)
 
 

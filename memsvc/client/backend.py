@@ -26,6 +26,7 @@ from memsvc.client.results import (
     Mount,
     edit_refusal,
     file_info,
+    glob_result,
     grep_match,
     is_media,
     media_result,
@@ -175,7 +176,7 @@ class RemoteBackend(BackendProtocol):
             found = self._client.glob(pattern, path=self._mount.to_tree(canonical_folder(path)))
         except Exception as error:
             return GlobResult(error=refusal(*_reason(error), path or "/"))
-        return GlobResult(matches=[file_info(item, self._mount.to_agent(item.path)) for item in found])
+        return glob_result(found.items, self._mount, truncated=found.truncated)
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         verdicts = [FileUploadResponse(path=path) for path, _ in files]

@@ -39,6 +39,7 @@ from memsvc.client.records import (
     EntryWritten,
     FileBytes,
     FileDiff,
+    FoundFiles,
     Hit,
     ImportReport,
     IndexView,
@@ -385,13 +386,10 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         return self._question("files:grep", parsing.matches, body, revision=revision)
 
     @call
-    def glob(self, pattern: str, *, path: str = "/", revision: AsOf | None = None) -> Steps[list[Listed]]:
+    def glob(self, pattern: str, *, path: str = "/", revision: AsOf | None = None) -> Steps[FoundFiles]:
         """The files below `path` whose names match `pattern`, by path."""
         body = {"pattern": pattern, "path": _folder(path)}
-        found = yield from self._question(
-            "files:glob", lambda data: parsing.page(data, parsing.listed), body, revision=revision
-        )
-        return list(found.items)
+        return self._question("files:glob", parsing.found_files, body, revision=revision)
 
     @call
     def upload_files(self, files: Sequence[tuple[str, bytes]]) -> Steps[list[Uploaded]]:

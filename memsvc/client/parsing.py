@@ -251,6 +251,10 @@ def matches(data: Json) -> records.Matches:
     return records.Matches(tuple(items), flag(data, "truncated"))
 
 
+def found_files(data: Json) -> records.FoundFiles:
+    return records.FoundFiles(tuple(map(listed, objects(data, "items"))), flag(data, "truncated"))
+
+
 def uploaded(data: Json) -> records.Uploaded:
     return records.Uploaded(text(data, "path"), optional_text(data, "error"))
 

@@ -200,6 +200,14 @@ class Matches:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundFiles:
+    """Files by path; `truncated` when there are more than the service was willing to look for."""
+
+    items: tuple[Listed, ...]
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Uploaded:
     """The verdict on one file of an upload: `error` is None, a code of the backend protocol, or a sentence."""
 

@@ -5,8 +5,9 @@ of the two it is talking to. Paths are those that the agent uses: the mount's ro
 """
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
+from pathlib import PurePosixPath
 from typing import Final, Protocol
 
 from deepagents.backends.protocol import (
@@ -16,14 +17,27 @@ from deepagents.backends.protocol import (
     PERMISSION_DENIED,
     FileData,
     FileInfo,
+    GlobResult,
     GrepMatch,
     ReadResult,
 )
 
-# Private, but the only list of the extensions that the middleware takes for media.
-from deepagents.backends.utils import _get_backend_read_file_type
-
 from memsvc.format.paths import canonical_folder
+
+# Private, but the only list of the extensions that the middleware takes for media. A release without it has ours.
+try:
+    from deepagents.backends.utils import _get_backend_read_file_type as _type_in_deepagents
+except ImportError:
+    _type_in_deepagents = None  # type: ignore[assignment]
+
+MEDIA_SUFFIXES: Final = frozenset(
+    (
+        *(".png", ".jpg", ".jpeg", ".webp", ".gif", ".heic", ".heif"),
+        *(".mp4", ".mpeg", ".mov", ".avi", ".flv", ".mpg", ".webm", ".wmv", ".3gpp", ".mkv"),
+        *(".wav", ".mp3", ".aiff", ".aac", ".ogg", ".flac"),
+        *(".pdf", ".ppt", ".pptx"),
+    )
+)
 
 
 class ListedLike(Protocol):
@@ -96,6 +110,15 @@ def grep_match(match: MatchLike, path: str) -> GrepMatch:
     return GrepMatch(path=path, line=match.line, text=match.text)
 
 
+def glob_result(found: Iterable[ListedLike], mount: Mount, *, truncated: bool) -> GlobResult:
+    """Files by name. What the caller may not see is no part of the tree for it, so only a limit cuts them short."""
+    return GlobResult(
+        matches=[file_info(item, mount.to_agent(item.path)) for item in found],
+        truncated=truncated,
+        truncation_reason="budget" if truncated else None,
+    )
+
+
 def read_result(page: PageLike) -> ReadResult:
     """A page as deepagents reads it: text in a window of lines, anything else whole and in base64."""
     binary = page.binary is not None
@@ -116,7 +139,9 @@ def read_result(page: PageLike) -> ReadResult:
 
 def is_media(path: str) -> bool:
     """Whether deepagents shows a file of this name as a picture, a sound, a film or a document, whatever it holds."""
-    return _get_backend_read_file_type(path) != "text"
+    if _type_in_deepagents is not None:
+        return _type_in_deepagents(path) != "text"
+    return PurePosixPath(path).suffix.lower() in MEDIA_SUFFIXES
 
 
 def media_result(data: bytes) -> ReadResult:

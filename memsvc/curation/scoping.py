@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from uuid import UUID
 
 from django.contrib import admin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest, HttpResponse
 
 from memsvc.curation.permissions import tenants_seen_by
 from tenants.models import Tenant, User
@@ -37,10 +39,30 @@ class TenantFilter(admin.SimpleListFilter):
         admin_of_model = cast(ReadOnlyAdmin, admin.site.get_model_admin(queryset.model))
         field = admin_of_model.tenant_field
         slug_field = "slug" if field == "pk" else f"{field}__slug"
-        return queryset.filter(**{slug_field: self.value()}) if self.value() else queryset
+        return queryset if self.value() is None else queryset.filter(**{slug_field: self.value()})
 
 
-class ReadOnlyAdmin(ModelAdmin):
+class MissingIsNotFound(ModelAdmin):
+    """A row that isn't there, or may not be seen, is 404, whichever page of it is asked for."""
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        found = super().get_object(request, object_id, from_field)
+        if found is None:
+            raise Http404(f"There is no {self.opts.verbose_name} {object_id}.")
+        return found
+
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[Any], *args: Any, **options: Any
+    ) -> HttpResponse | None:
+        for selected in request.POST.getlist(ACTION_CHECKBOX_NAME):
+            try:
+                self.opts.pk.to_python(selected)
+            except ValidationError as error:
+                raise Http404(f"There is no {self.opts.verbose_name} {selected}.") from error
+        return super().response_action(request, queryset, *args, **options)
+
+
+class ReadOnlyAdmin(MissingIsNotFound):
     """Rows of the tenants that a person may see, to be looked at."""
 
     # Where a row says whose it is.
@@ -78,5 +100,4 @@ class ReadOnlyAdmin(ModelAdmin):
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         # The stock rule lets any column of the model be asked for in the URL, a key's digest letter by letter too.
-        # The list filters here read their own parameters and need no look-up.
-        return False
+        return any(lookup == list_filter.parameter_name for list_filter in self.list_filter)

@@ -14,7 +14,7 @@ from django.urls import reverse
 
 from memsvc.curation.forms import HistoryForm, KeyForm, MemberForm, TenantForm
 from memsvc.curation.permissions import tenants_owned_by
-from memsvc.curation.scoping import ReadOnlyAdmin, TenantFilter, user_of
+from memsvc.curation.scoping import MissingIsNotFound, ReadOnlyAdmin, TenantFilter, user_of
 from tenants.errors import TenantError
 from tenants.models import ApiKey, Membership, Tenant, User
 from tenants.services import remove_member, resume_tenant, revoke_key, suspend_tenant
@@ -186,7 +186,11 @@ class ApiKeyAdmin(MadeByServiceAdmin):
             self.log_change(request, key, "Revoked.")
 
 
-class SuperuserOnly:
+class SuperuserOnly(MissingIsNotFound):
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        rows = super().get_queryset(request)
+        return rows if user_of(request).is_superuser else rows.none()
+
     def has_module_permission(self, request: HttpRequest) -> bool:
         return user_of(request).is_superuser
 

@@ -266,7 +266,7 @@ def test_files_are_searched(client: MemsvcClient) -> None:
         [("/d/a.md", 1, "needle")],
         True,
     )
-    assert [file.path for file in client.glob("*.md")] == ["/d/a.md"]
+    assert [file.path for file in client.glob("*.md").items] == ["/d/a.md"]
 
 
 def test_many_files_have_a_verdict_each(client: MemsvcClient) -> None:
