@@ -12,6 +12,8 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        # Begins as the unique one does, and was taken in its place.
+        migrations.RemoveIndex(model_name='vector', name='vector_of_model'),
         migrations.RunSQL("SET LOCAL statement_timeout = 0", migrations.RunSQL.noop),
         *(
             migrations.RunSQL(
