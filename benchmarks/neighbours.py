@@ -40,7 +40,8 @@ def run() -> Iterator[Figure]:
             large = _large()
         _copy(large_alone, both)
         with _connected_to(both):
-            bulk.copy_to_new_tenants(small.tree, TENANTS - 1)
+            with _word_indexes_afterwards():
+                bulk.copy_to_new_tenants(small.tree, TENANTS - 1)
             _vacuum()
             beside = {access.tree.pk: _costs(access) for access in (small, large)}
         for access, database, entries in ((large, large_alone, MANY), (small, small_alone, FEW)):
