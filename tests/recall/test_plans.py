@@ -180,7 +180,7 @@ def test_a_large_tree_beside_small_ones_costs_what_it_costs_alone(large: Access,
         "by both": lambda: search(large, Query(text=query), limit=10),
         "context": lambda: context(large, query),
         "count accesses": lambda: add_accesses(large, {entry.entry_id: Accesses(1, now())}),
-        "add with a vector": lambda: add(large, "With a vector.") and embed_tree(large.tree),
+        "add with a vector": lambda: (add(large, "With a vector."), embed_tree(large.tree)),
     }
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL plan_cache_mode = {plans}")
