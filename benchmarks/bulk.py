@@ -95,8 +95,8 @@ WITH syllables AS (
     "JOIN new ON r.id = %(like)s ORDER BY number",
     "tsv",
     id="uuidv7()",
-    position=f"r.position + number * {GAP}",
-    added_in="r.added_in + number",
+    position=f"r.position + (number - r.added_in) * {GAP}",
+    added_in="number",
     entry_id="new.entry_id",
     created="r.created + number * interval '1 minute'",
     summary="new.summary",
@@ -135,8 +135,9 @@ def add_like(like: Block, count: int, *, words: int = 30) -> None:
         "number": like.added_in,
     }
     with connection.cursor() as cursor:
-        for first in range(1, count + 1, _AT_ONCE):
-            last = min(first + _AT_ONCE - 1, count)
+        # Each has the number of its revision.
+        for first in range(tree.revision + 1, tree.revision + count + 1, _AT_ONCE):
+            last = min(first + _AT_ONCE - 1, tree.revision + count)
             cursor.execute(_ENTRIES, given | {"first": first, "last": last})
         cursor.execute(_REVISIONS, given)
         cursor.execute(_FILE, [like.file_id])

@@ -3,6 +3,8 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from django.core.management import call_command
 from django.db import connection
@@ -11,6 +13,7 @@ from benchmarks import bulk
 from benchmarks.finding import enter_index
 from benchmarks.measure import Figure, cpu_of_call
 from benchmarks.samples import draft
+from memsvc.format import MemoryCategory
 from memsvc.recall.embedding import embedder
 from memsvc.recall.search import Mode, Query, search
 from memsvc.recall.vectors import embed_tree
@@ -107,12 +110,17 @@ def _small() -> Access:
 
 
 def _large() -> Access:
+    """Half of its entries are facts, in one file, and half are events, by month."""
     access = Access(fresh_tree(), SYSTEM)
     services.scaffold(access)
-    added = services.add_entry(access, draft(0))
-    like = Block.objects.of(access.tree).get(entry_id=added.entry.entry_id)
+    months = [datetime(2026, month, 1, tzinfo=UTC) for month in range(1, 11)]
     with _word_indexes_afterwards():
-        bulk.add_like(like, MANY - 1)
+        for category, when in [(MemoryCategory.FACTS, None)] * 10 + [
+            (MemoryCategory.EVENTS, when) for when in months
+        ]:
+            added = services.add_entry(access, replace(draft(0), category=category, when=when))
+            like = Block.objects.select_related("tree").get(tree=access.tree, entry_id=added.entry.entry_id)
+            bulk.add_like(like, MANY // 20 - 1)
     embed_tree(access.tree, limit=_EMBEDDED)
     bulk.give_vectors(access.tree)
     model = embedder()
