@@ -10,6 +10,7 @@ from deep_memory_agent import MemoryStore, build_memory_backend
 from django.db import connection
 from mneme import InMemoryBackend, MemoryManager, SemanticFact
 
+from benchmarks.bulk import give_vectors
 from benchmarks.measure import Figure, cpu_of_call, ratio_of
 from benchmarks.samples import entries, our_tree, peer_folder
 from memsvc import agents
@@ -145,13 +146,12 @@ def _give_vectors(access: Access) -> None:
     embed_tree(access.tree, limit=_EMBEDDED)
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = 0")
-        cursor.execute(_OTHER_VECTORS, {"tenant": access.tree.tenant_id, "tree": access.tree.pk})
-        cursor.execute("ANALYZE recall_vector, tree_block")
+    give_vectors(access.tree)
     if near.is_for(access.tree, model):
-        _enter_index(access.tree, model)
+        enter_index(access.tree, model)
 
 
-def _enter_index(tree: Tree, model: Embedder) -> None:
+def enter_index(tree: Tree, model: Embedder) -> None:
     """As the worker does it, but all at once, which is faster than one by one."""
     with connection.cursor() as cursor:
         cursor.execute("SET maintenance_work_mem = '512MB'")
@@ -162,21 +162,3 @@ def _enter_index(tree: Tree, model: Embedder) -> None:
         cursor.execute("UPDATE recall_embeddedtree SET indexed = true WHERE tree_id = %s", [tree.pk])
         near.make_index(model.dimensions)
         cursor.execute("VACUUM ANALYZE recall_vector")
-
-
-_OTHER_VECTORS = """
-CREATE TEMPORARY TABLE made AS
-SELECT row_number() OVER (ORDER BY block_id) - 1 AS number, count(*) OVER () AS count, model, embedding
-FROM recall_vector WHERE tenant_id = %(tenant)s AND tree_id = %(tree)s;
-CREATE TEMPORARY TABLE lacking AS
-SELECT id, row_number() OVER (ORDER BY id) AS number FROM tree_block b
-WHERE tenant_id = %(tenant)s AND tree_id = %(tree)s AND kind = 'entry'
-  AND id NOT IN (SELECT block_id FROM recall_vector WHERE tree_id = %(tree)s);
-ANALYZE made, lacking;
-INSERT INTO recall_vector (id, tenant_id, tree_id, block_id, part, model, embedding)
-SELECT uuidv7(), %(tenant)s, %(tree)s, lacking.id, 0, one.model, l2_normalize(one.embedding + other.embedding)
-FROM lacking
-JOIN made one ON one.number = lacking.number %% one.count
-JOIN made other ON other.number = (lacking.number / other.count + 7 * lacking.number) %% other.count;
-DROP TABLE made, lacking;
-"""

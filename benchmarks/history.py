@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from datetime import UTC, datetime, timedelta
 
+from benchmarks.bulk import gather_statistics
 from benchmarks.measure import Figure, cpu_of_call
-from benchmarks.samples import facts_file, gather_statistics, our_tree
+from benchmarks.samples import facts_file, our_tree
 from memsvc.tree import reads, services, statements
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block, File, Revision, Tree

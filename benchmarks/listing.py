@@ -7,8 +7,9 @@ from pathlib import Path
 from deepagents.backends import FilesystemBackend
 from django.db import connection
 
+from benchmarks.bulk import gather_statistics
 from benchmarks.measure import Figure, cpu_of_call, ratio_of
-from benchmarks.samples import gather_statistics, our_tree
+from benchmarks.samples import our_tree
 from benchmarks.server import client_of, server_pids
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access

@@ -71,7 +71,10 @@ def _cpu_of(pid: int) -> float:
 
 def _database_pids() -> list[int]:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pid FROM pg_stat_activity WHERE datname = current_database()")
+        cursor.execute(
+            "SELECT pid FROM pg_stat_activity"
+            " WHERE datname = current_database() AND backend_type <> 'autovacuum worker'"
+        )
         return [pid for (pid,) in cursor.fetchall()]
 
 

@@ -6,8 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from django.db import connection
-
+from benchmarks.bulk import gather_statistics
 from memsvc.format import Confidence, MemoryCategory, MemoryEntry, render_document
 from memsvc.testing import fresh_tree
 from memsvc.tree import services
@@ -79,12 +78,6 @@ def our_tree(count: int) -> Access:
         services.write_file(access, FACTS, facts_file(count))
     gather_statistics()
     return access
-
-
-def gather_statistics() -> None:
-    """What autovacuum does within a minute of so many new rows."""
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE tree_file, tree_block, tree_revision")
 
 
 @contextmanager

@@ -65,7 +65,9 @@ candidate AS MATERIALIZED (
 """
 _PARTS = "v.tenant_id = %(tenant)s AND v.tree_id = %(tree)s AND v.model = %(model)s"
 _SIMILARITY = "-(v.embedding <#> (SELECT meaning FROM question)) AS similarity"
-# Of the nearest first, one after the other, whether it holds: most do.
+# Of the nearest first, one after the other, whether it holds: most do. By its key without the tree, which a vector has
+# in common with its block: the planner may take an index of the tree for as good as the key, and reads all of it each
+# time.
 _NEAREST_OF_ALL = f"""
 nearest AS MATERIALIZED (
     SELECT block_id AS id, max(similarity) AS similarity, count(*) AS parts FROM (
@@ -73,7 +75,8 @@ nearest AS MATERIALIZED (
             SELECT v.block_id, {_SIMILARITY} FROM recall_vector v WHERE {_PARTS} {{order}}
         ) AS part
         CROSS JOIN LATERAL (
-            SELECT FROM tree_block b WHERE {_IN_TREE} AND b.id = part.block_id AND {_HOLDS_NOW} OFFSET 0
+            SELECT FROM tree_block b
+            WHERE b.tenant_id = %(tenant)s AND b.id = part.block_id AND {_HOLDS_NOW} OFFSET 0
         ) AS holding
         LIMIT {OF_EACH}
     ) AS parts GROUP BY block_id
@@ -122,9 +125,9 @@ candidate AS MATERIALIZED (
       AND (b.id IN (SELECT id FROM wanted)) IS TRUE
 )
 """
-_CANDIDATES_THEN = f"""
+_CANDIDATES_THEN = """
 candidate AS MATERIALIZED (
-    SELECT b.id, b.words, b.tsv FROM wanted JOIN tree_block b ON {_IN_TREE} AND b.id = wanted.id
+    SELECT b.id, b.words, b.tsv FROM wanted JOIN tree_block b ON b.tenant_id = %(tenant)s AND b.id = wanted.id
     WHERE b.tsv @@ (SELECT any_of FROM asked)
 )
 """

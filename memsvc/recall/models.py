@@ -39,13 +39,13 @@ class Vector(DerivedRow):
     indexed = models.SmallIntegerField(default=0, db_default=0)
 
     class Meta:
+        # Finds all vectors of a tree as well. With an index for these alone, the planner takes it also for one entry's.
         constraints = [
             models.UniqueConstraint(
                 fields=["tenant", "tree", "block", "model", "part"], name="vector_part_unique"
             )
         ]
         indexes = [
-            models.Index(fields=["tenant", "tree", "model"], name="vector_of_model"),
             models.Index(
                 fields=["expires_at"], condition=models.Q(expires_at__isnull=False), name="vector_expiry"
             ),

@@ -5,13 +5,18 @@ of others. Where the numbers come from is in docs/recall.md.
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.db import connection
+from django.db.backends.utils import CursorWrapper
+
 from memsvc.recall import choosing, near
 from memsvc.recall.choosing import OF_EACH, Chosen
+from memsvc.tree.models import Tree
 from memsvc.tree.reads.entries import EntryFilter
 from memsvc.tree.reads.moment import Moment
 from memsvc.tree.words import Terms
@@ -24,6 +29,8 @@ NEIGHBOUR_WEIGHT = 0.3
 # From how many of the best their neighbours are looked at, and how many are answered.
 _WITH_NEIGHBOURS = 100
 MAX_RANKED = 200
+# Entries from which on a tree's statements are planned for itself, which costs milliseconds.
+_OWN_PLAN = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +193,7 @@ def rank(now: Moment, wanted: EntryFilter, asked: Terms | None, vector: QueryVec
 
 def _ranked(now: Moment, chosen: Chosen, asked: Terms | None, vector: QueryVector | None) -> Ranking:
     statement, values = _statement(now, chosen, asked, vector)
-    with prepared() as cursor:
+    with _cursor(now.tree) as cursor:
         cursor.execute(statement, values)
         rows = cursor.fetchall()
     items = [
@@ -195,6 +202,11 @@ def _ranked(now: Moment, chosen: Chosen, asked: Terms | None, vector: QueryVecto
     ]
     unfound, nearest = rows[0][5:7] if rows else (None, None)
     return Ranking(items, unfound or [], nearest or 0)
+
+
+def _cursor(tree: Tree) -> AbstractContextManager[CursorWrapper]:
+    """A plan that is kept is one for trees of the usual size, and would go through all of a large one."""
+    return connection.cursor() if tree.entry_count >= _OWN_PLAN else prepared()
 
 
 def _statement(

@@ -214,7 +214,7 @@ WITH new AS (
     SELECT * FROM unnest(%s::uuid[], %s::uuid[], %s::smallint[], %s::text[]) AS new (id, block_id, part, embedding)
 ), standing AS (
     SELECT b.tenant_id, b.tree_id, b.id, b.expires_at FROM tree_block b
-    WHERE b.tenant_id = %s AND b.tree_id = %s AND b.id IN (SELECT block_id FROM new) AND {_STANDS}
+    WHERE b.tenant_id = %s AND b.tree_id = %s AND b.id = ANY(ARRAY(SELECT block_id FROM new)) AND {_STANDS}
     FOR KEY SHARE SKIP LOCKED
 ), stored AS (
     INSERT INTO recall_vector (id, tenant_id, tree_id, block_id, part, model, embedding, expires_at, indexed)
@@ -252,16 +252,17 @@ def _settle(tree: Tree, model: Embedder, begun: _Begun) -> None:
         indexed = mark.indexed or near.is_for(tree, model)
         if indexed and not mark.indexed and near.lacks(tree, model):
             return
-        execute(_DELETE_CLOSED, [*key, mark.revision, *key, model.name])
+        execute(_DELETE_CLOSED, [*key, *key, mark.revision, model.name])
         execute(_DELETE_OTHERS, [*key, model.name])
         execute(_MOVE_MARK, [begun.revision, indexed, *key, model.name])
 
 
 _LACKS = f"SELECT 1 {_WITHOUT_VECTOR} LIMIT 1"
+# First the blocks: as a join the planner, who doesn't know how large a tree is, may go through all its vectors.
 _DELETE_CLOSED = """
-DELETE FROM recall_vector v USING tree_block b
-WHERE b.tenant_id = %s AND b.tree_id = %s AND b.removed_in > %s
-  AND v.tenant_id = %s AND v.tree_id = %s AND v.block_id = b.id AND v.model = %s
+DELETE FROM recall_vector WHERE tenant_id = %s AND tree_id = %s AND block_id = ANY(ARRAY(
+    SELECT id FROM tree_block WHERE tenant_id = %s AND tree_id = %s AND removed_in > %s
+)) AND model = %s
 """
 # Before a model's first vector comes its mark, so that all its vectors are found by it.
 _DELETE_OTHERS = """

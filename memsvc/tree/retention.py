@@ -6,7 +6,7 @@ whole. The list of revisions stays (who, when, and which kind of change): lines 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +18,8 @@ from memsvc.tree.reads.moment import moment
 from memsvc.tree.reads.origins import line_revisions
 from memsvc.tree.scope import holding
 from tenants.actors import SYSTEM
+from tenants.models import Tenant
+from tenants.rows import columns, instance
 
 # Rows that are removed under one lock of the tree: some tens of milliseconds.
 _ROWS_AT_ONCE = 1000
@@ -66,6 +68,39 @@ def prune_to(
     blocks = _removed(tree, _REMOVE_BLOCKS, held.history_from, lambda: progress("blocks"))
     files = _removed(tree, _REMOVE_FILES, held.history_from, lambda: progress("files"))
     return Pruned(held.history_from, blocks, files)
+
+
+def trees_to_prune(tenants: Sequence[Tenant], now: datetime) -> list[tuple[Tree, datetime]]:
+    """The trees of which something is older than their tenants keep, each with the instant that `prune` wants.
+
+    Those in which a call was cut short are among them. One statement, however many trees there are, and no locks.
+    """
+    befores = {each.pk: now - timedelta(days=each.history_days) for each in tenants if each.history_days}
+    with connection.cursor() as cursor:
+        cursor.execute(_TO_PRUNE, [[*befores], [*befores.values()]])
+        trees = [tree for row in cursor.fetchall() if (tree := instance(Tree, row))]
+    return [(tree, befores[tree.tenant_id]) for tree in trees]
+
+
+# Revisions are made in the order of their numbers: where the next one is too young to begin with, all are.
+_TO_PRUNE = f"""
+SELECT {columns(Tree, "t")}
+FROM unnest(%s::uuid[], %s::timestamptz[]) WITH ORDINALITY AS kept (tenant_id, before, place)
+JOIN tree_tree t USING (tenant_id)
+WHERE (
+    SELECT at FROM tree_revision r WHERE r.tenant_id = t.tenant_id AND r.tree_id = t.id AND r.number > t.history_from
+    ORDER BY r.number LIMIT 1
+) < kept.before
+OR EXISTS (
+    SELECT FROM tree_block b
+    WHERE b.tenant_id = t.tenant_id AND b.tree_id = t.id AND b.removed_in <= t.history_from
+)
+OR EXISTS (
+    SELECT FROM tree_file f
+    WHERE f.tenant_id = t.tenant_id AND f.tree_id = t.id AND f.removed_in <= t.history_from
+)
+ORDER BY kept.place, t.name
+"""
 
 
 def _horizon(tree: Tree, before: datetime) -> int:

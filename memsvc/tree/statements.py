@@ -174,18 +174,24 @@ def entry_with_id(tree: Tree, entry_id: str) -> Block | None:
     return None if row is None else _block_with_file(row)
 
 
+# Key by key: for all at once the planner may think it cheaper to go through the tree's files, of which it knows no more
+# than how large they usually are.
 _BLOCKS_WITH_FILES = f"""
 SELECT {columns(Block, "b")}, {columns(File, "f")}
-FROM tree_block b
-JOIN tree_file f ON f.tenant_id = b.tenant_id AND f.tree_id = b.tree_id AND f.id = b.file_id
-WHERE b.tenant_id = %s AND b.tree_id = %s AND b.id = ANY(%s)
+FROM unnest(%s::uuid[]) AS wanted (id)
+CROSS JOIN LATERAL (
+    SELECT * FROM tree_block WHERE tenant_id = %s AND tree_id = %s AND id = wanted.id OFFSET 0
+) b
+CROSS JOIN LATERAL (
+    SELECT * FROM tree_file WHERE tenant_id = b.tenant_id AND tree_id = b.tree_id AND id = b.file_id OFFSET 0
+) f
 """
 
 
 def blocks_with_files(tree: Tree, ids: Sequence[UUID]) -> dict[UUID, Block]:
     """Blocks by their keys, each with the row that it refers to as its file; without those that are gone."""
     with prepared() as cursor:
-        cursor.execute(_BLOCKS_WITH_FILES, [tree.tenant_id, tree.pk, [*ids]])
+        cursor.execute(_BLOCKS_WITH_FILES, [[*ids], tree.tenant_id, tree.pk])
         rows = cursor.fetchall()
     blocks = (_block_with_file(row) for row in rows)
     return {block.pk: block for block in blocks if block is not None}

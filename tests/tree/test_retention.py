@@ -9,6 +9,8 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from memsvc.tree import reads, retention, services
 from memsvc.tree.access import Access
@@ -405,6 +407,40 @@ def test_one_tenant_is_pruned_by_name(filled: Access, stranger: Access, alice: T
     run("tenant_history", bob.slug, "--all")
     with pytest.raises(CommandError, match="keeps all of its history"):
         run("history_prune", bob.slug)
+
+
+def test_where_nothing_is_due_trees_cost_nothing(alice: Tenant, bob: Tenant) -> None:
+    trees = [
+        access_to(tenant, create_tree(tenant, f"tree {n}").name) for tenant in (alice, bob) for n in range(25)
+    ]
+    for access in trees:
+        services.write_file(access, NOTE, "one\n")
+        services.write_file(access, NOTE, "two\n")
+    for tenant in (alice, bob):
+        keep_history(tenant=tenant, days=1)
+    _older(trees[7], 2, days=10)
+    _older(trees[40], 1, days=10)
+
+    assert "Removed 1 blocks and 0 files in 2 trees." in run("history_prune")
+    # 1 tenants  2 trees
+    with CaptureQueriesContext(connection) as captured:
+        assert run("history_prune") == "Removed 0 blocks and 0 files in 0 trees.\n"
+    assert len(captured) == 2
+
+
+def test_a_run_that_was_cut_short_is_finished_by_the_next(filled: Access, alice: Tenant) -> None:
+    keep_history(tenant=alice, days=1)
+    _older(filled, 5, days=10)
+
+    def cut_short(step: str) -> None:
+        if step == "horizon":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        prune(filled.tree, datetime.now(tz=UTC) - timedelta(days=1), progress=cut_short)
+
+    assert "Removed 2 blocks and 2 files in 1 trees." in run("history_prune")
+    assert "in 0 trees" in run("history_prune")
 
 
 @pytest.mark.django_db(transaction=True)

@@ -1,14 +1,10 @@
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from datetime import timedelta
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from memsvc.tree.errors import Busy, TreeNotFound, Unavailable
-from memsvc.tree.models import Tree
-from memsvc.tree.retention import Pruned, prune
-from memsvc.tree.trees import list_trees
+from memsvc.tree.retention import Pruned, prune, trees_to_prune
 from tenants.management.arguments import Progress, tenant_named
 from tenants.models import Tenant
 
@@ -28,12 +24,14 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="change nothing, tell what would go")
 
     def handle(self, *, tenant: str | None, dry_run: bool, **options: object) -> None:
+        tenants = {each.pk: each for each in _tenants(tenant)}
+        progress = Progress(self.stderr, unit="steps")
         done: list[Pruned] = []
         failed = 0
-        for found, tree in _trees(tenant):
-            label = f"{found.slug}/{tree.name}"
+        for tree, before in trees_to_prune(list(tenants.values()), timezone.now()):
+            label = f"{tenants[tree.tenant_id].slug}/{tree.name}"
             try:
-                pruned = self._pruned(found, tree, dry_run)
+                pruned = prune(tree, before, rehearse=dry_run, progress=progress)
             except TreeNotFound:
                 continue
             except (Busy, Unavailable) as error:
@@ -50,16 +48,6 @@ class Command(BaseCommand):
         self.stdout.write(f"{verb} {blocks} blocks and {files} files in {len(done)} trees.")
         if failed:
             raise CommandError(f"{failed} trees could not be finished; run this again.")
-
-    def _pruned(self, tenant: Tenant, tree: Tree, dry_run: bool) -> Pruned:
-        before = timezone.now() - timedelta(days=tenant.history_days or 0)
-        return prune(tree, before, rehearse=dry_run, progress=Progress(self.stderr, unit="steps"))
-
-
-def _trees(slug: str | None) -> Iterator[tuple[Tenant, Tree]]:
-    for tenant in _tenants(slug):
-        for tree in list_trees(tenant):
-            yield tenant, tree
 
 
 def _tenants(slug: str | None) -> list[Tenant]:
