@@ -38,7 +38,7 @@ def bodies(access: Access, query: str, revision: int | None = None) -> list[str]
         ("cafe\u0301", True),
         ("cafe", False),
         ("stra\u00dfe", True),
-        ("strasse", False),
+        ("strasse", True),
         ("hand-written", False),
         ("mem_", False),
     ],
