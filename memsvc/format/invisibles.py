@@ -69,10 +69,11 @@ def hides_something(name: str) -> bool:
         return not name.isprintable()
     # A sign of no script, so that nothing beside an emoji is taken for its neighbour.
     plain = _EMOJI.sub("*", name)
-    return any(_is_unseen(c) and not spells(plain, i) for i, c in enumerate(plain))
+    return any(is_unseen(c) and not spells(plain, i) for i, c in enumerate(plain))
 
 
-def _is_unseen(character: str) -> bool:
+def is_unseen(character: str) -> bool:
+    """Whether nobody sees a character, or can say what it shows: it may spell something all the same."""
     if unicodedata.category(character) in _UNSEEN_CATEGORIES:
         return character not in _SEEN
     return _UNSEEN.match(character) is not None

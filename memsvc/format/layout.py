@@ -9,7 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from memsvc.format.errors import InvalidText, InvalidTitle
-from memsvc.format.invisibles import spells
+from memsvc.format.invisibles import is_unseen, spells
 
 MEMORY_ROOT = "/memory/"
 EPISODIC_DIR = "/memory/episodic_memory/"
@@ -139,23 +139,15 @@ def _slug_characters(text: str) -> list[str]:
     after_letter = False
     for at, character in enumerate(text):
         category = unicodedata.category(character)
-        # Vowel signs of Arabic or Devanagari are marks that make the word; a mark alone, or one that only
-        # chooses the look of an emoji, names nothing.
-        if _is_joiner_or_selector(character):
-            is_mark = after_letter and spells(text, at)
+        # Vowel signs of Arabic or Devanagari are marks that make the word; a mark alone names nothing, and what
+        # nobody sees only where it is spelling.
+        if is_unseen(character):
+            after_letter = after_letter and spells(text, at)
         else:
             is_mark = category in ("Mn", "Mc") and after_letter
-        after_letter = category[0] == "L" or category == "Nd" or is_mark
+            after_letter = category[0] == "L" or category == "Nd" or is_mark
         characters.append(character if after_letter else "-")
     return characters
-
-
-def _is_joiner_or_selector(character: str) -> bool:
-    return (
-        character in "\u200c\u200d"
-        or "\ufe00" <= character <= "\ufe0f"
-        or "\U000e0100" <= character <= "\U000e01ef"
-    )
 
 
 def _shortened(slug: str) -> str:

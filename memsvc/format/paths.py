@@ -3,7 +3,8 @@
 A path is absolute (`/memory/semantic_memory/facts.md`), in NFC, without empty segments and without a trailing
 slash. `canonical_path` brings what agents send to that form. Other doors refuse what isn't in that form already:
 `spelt_path` only that, `visible_path` also names that don't show what they are (the rule for new names at every
-door), `composed_path` also what isn't in NFC, `strict_path` names that other systems can't hold.
+door), `composed_path` also what isn't in NFC, `archived_path` what an archive may mean otherwise, `strict_path`
+also names that other systems can't hold.
 """
 
 import re
@@ -78,17 +79,23 @@ def composed_path(text: str) -> str:
     return path
 
 
+def archived_path(text: str) -> str:
+    """Return a file's path as `visible_path` does, if it holds no backslash: some archives part folders by it."""
+    path = visible_path(text)
+    if "\\" in unicodedata.normalize("NFKC", path):
+        raise InvalidPath(f"{_shown(text)} holds a backslash; separate folders with /")
+    return path
+
+
 def strict_path(text: str) -> str:
     """Return a file's path, in NFC, if every system can hold it under this very name.
 
-    Refused, besides what `visible_path` refuses: backslashes, and segments that begin or end with white space.
-    Stored as they stand: percent signs, wildcards, quotes, braces, `~`, names that Windows reserves, any script and
-    mixtures of scripts, either case, other blanks inside a segment, and folders beside /memory/.
+    Refused, besides what `archived_path` refuses: segments that begin or end with white space. Stored as they stand:
+    percent signs, wildcards, quotes, braces, `~`, names that Windows reserves, any script and mixtures of scripts,
+    either case, other blanks inside a segment, and folders beside /memory/.
     """
-    path = visible_path(text)
+    path = archived_path(text)
     for segment in path[1:].split("/"):
-        if "\\" in unicodedata.normalize("NFKC", segment):
-            raise InvalidPath(f"{_shown(text)} holds a backslash; separate folders with /")
         if segment != segment.strip():
             raise InvalidPath(f"{_shown(text)} has a name that begins or ends with a blank; take it out")
     return path

@@ -18,6 +18,7 @@ _UNREAD: Final = re.compile(
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _ACCENTS: Final = dict.fromkeys(range(0x300, 0x370))
+_ACCENT: Final = re.compile("[\u0300-\u036f]")
 
 
 def checked_text(value: object, *, field: str, max_bytes: int, nul_allowed: bool = False) -> str:
@@ -90,7 +91,8 @@ def composed_text(text: str) -> str:
     """Text in one form (NFKC) for all that read alike, without characters that are drawn as nothing."""
     if text.isascii():
         return text
-    return unicodedata.normalize("NFKC", _UNREAD.sub("", unicodedata.normalize("NFKC", text)))
+    text = unicodedata.normalize("NFKC", text)
+    return unicodedata.normalize("NFKC", _UNREAD.sub("", text)) if _UNREAD.search(text) else text
 
 
 def case_folded(text: str) -> str:
@@ -123,8 +125,10 @@ def spelled_with_places(text: str) -> tuple[str, list[int]]:
 
     Characters that came of one (`ß`), or of several that are one together, have the same place.
     """
-    if text.isascii():
-        return text.lower(), list(range(len(text) + 1))
+    spelt = spelled(text)
+    # Where nothing can go on a letter, each has one at least: as many as before are the same ones.
+    if len(spelt) == len(text) and composed_text(text) == text and not _ACCENT.search(text):
+        return spelt, list(range(len(text) + 1))
     starts = [i for i, character in enumerate(text) if i == 0 or not _goes_on(character)]
     parts: list[str] = []
     places: list[int] = []

@@ -196,7 +196,7 @@ def _bare(text: str) -> Iterable[str]:
 
 
 def _is_title(summary: str, asked: str) -> bool:
-    if not 4 <= len(summary) <= len(asked) + 8 or summary[:2].casefold() not in asked:
+    if not 4 <= len(summary) <= len(asked) + 8 or folded(summary[:2]) not in asked:
         return False
     title = folded(summary).strip(" .…")
     return len(title) >= 4 and (f" {title} " in asked or asked.strip() == title)

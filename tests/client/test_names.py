@@ -36,6 +36,7 @@ SPELT = [
     "葛\U000e0100飾.md",
     "👩🏽\u200d❤\ufe0f\u200d👨🏼.md",
     "1\ufe0f\u20e3 Inbox.md",
+    "Ideas /later .md ",
 ]
 DECEIVING = [
     "no\u200dtes.md",

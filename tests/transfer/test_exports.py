@@ -17,6 +17,7 @@ ODD_FILES = {
     "/memory/a\r\n.md".replace("\r\n", ""): b"\xef\xbb\xbfone\r\ntwo\rthree\x00\n",
     "/memory/Trips/Kyōto 2026.md": "no line end, 日本語 \u2028".encode(),
     "/memory/empty.md": b"",
+    "/memory/کتاب\u200cها/ක්\u200dෂණ 👩\u200d🚀 ❤\ufe0f.md": b"spelt with joiners\n",
     "/memory/picture.png": b"\x89PNG\xff\x00",
     "/agents/main/MEMORY.md": b"beside the memory\n",
 }
