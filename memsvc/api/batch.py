@@ -7,7 +7,7 @@ from rest_framework.response import Response
 
 from memsvc.api import answers
 from memsvc.api.entries import draft_of
-from memsvc.api.fields import FlagField, NewPathField, PathField, TextField
+from memsvc.api.fields import FlagField, PathField, TextField
 from memsvc.api.preconditions import entity_tag
 from memsvc.api.serializers import BatchInput, EntryFields, FileContent, Input, content_field
 from memsvc.api.views import TreeView
@@ -29,7 +29,7 @@ class OperationInput(Input):
 
 
 class WriteInput(OperationInput, FileContent):
-    path = NewPathField()
+    path = PathField()
     create_only = FlagField(default=False)
 
 
@@ -41,7 +41,7 @@ class EditInput(OperationInput):
 
 
 class AppendInput(OperationInput):
-    path = NewPathField()
+    path = PathField()
     text = content_field()
 
 
@@ -53,7 +53,7 @@ class DeleteInput(OperationInput):
 class MoveInput(Input):
     op = TextField()
     source = PathField()  # type: ignore[assignment]  # a field of the request, not the option
-    destination = NewPathField()
+    destination = PathField()
     overwrite = FlagField(default=False)
 
 

@@ -15,7 +15,7 @@ from rest_framework import serializers
 
 from memsvc.api.parsers import parse_object
 from memsvc.api.problems import InvalidJson
-from memsvc.format import checked_metadata, checked_text, spelt_path, visible_path
+from memsvc.format import checked_metadata, checked_text, spelt_path
 
 MAX_LINE_BYTES = 4096
 MAX_TAG_BYTES = 256
@@ -43,15 +43,8 @@ class TextField(serializers.Field[str, Any, str, Any]):
         )
 
 
-class NewPathField(serializers.Field[str, Any, str, Any]):
-    """The path under which a file will be: canonical, and showing what it is."""
-
-    def to_internal_value(self, data: Any) -> str:
-        return visible_path(require_text(data))
-
-
 class PathField(serializers.Field[str, Any, str, Any]):
-    """The path of a file that may be there already, whichever door let it in."""
+    """The path of a file; what a new one may be called, the service says."""
 
     def to_internal_value(self, data: Any) -> str:
         return spelt_path(require_text(data))

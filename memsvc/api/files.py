@@ -21,11 +21,10 @@ from memsvc.api.serializers import (
     UploadInput,
 )
 from memsvc.api.views import TreeView, with_etag
-from memsvc.format import InvalidPath, spelt_path, visible_path
+from memsvc.format import InvalidPath, spelt_path
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound, IsFolder
-from memsvc.tree.results import Uploaded
 from tenants.scopes import Scope
 
 
@@ -113,7 +112,7 @@ class FileView(TreeView):
         content, message = self._content(request)
         result = services.write_file(
             self.access,
-            visible_path("/" + path),
+            spelt_path("/" + path),
             content,
             precondition=precondition_of(request),
             message=message,
@@ -133,7 +132,7 @@ class FileView(TreeView):
         if data["append"] is not None:
             added = services.append_file(
                 self.access,
-                visible_path("/" + path),
+                spelt_path("/" + path),
                 data["append"],
                 precondition=precondition,
                 message=data["message"],
@@ -208,12 +207,7 @@ class UploadView(TreeView):
 
     def post(self, request: Request, tree: str) -> Response:
         files = [(item["path"], item["content"]) for item in self.body(UploadInput)["files"]]
-        sound = [(path, content) for path, content in files if is_visible(path)]
-        verdicts = iter(services.upload_files(self.access, sound))
-        results = [
-            next(verdicts) if is_visible(path) else Uploaded(path, InvalidPath.code) for path, _ in files
-        ]
-        return Response(answers.items(map(answers.uploaded, results)))
+        return Response(answers.items(map(answers.uploaded, services.upload_files(self.access, files))))
 
 
 class DownloadView(TreeView):
@@ -231,14 +225,6 @@ def downloaded(access: Access, path: str) -> answers.Json:
         return answers.downloaded(path, reads.read_file(access, path), None)
     except (FileNotFound, IsFolder, InvalidPath) as error:
         return answers.downloaded(path, None, error.code)
-
-
-def is_visible(path: str) -> bool:
-    try:
-        visible_path(path)
-    except InvalidPath:
-        return False
-    return True
 
 
 def not_modified(etag: str) -> HttpResponse:

@@ -22,7 +22,6 @@ from memsvc.api.fields import (
     InstantField,
     LimitField,
     MetadataFilterField,
-    NewPathField,
     NumberField,
     PathField,
     TagsField,
@@ -212,7 +211,7 @@ class GlobInput(AsOf):
 
 class MoveInput(Input):
     source = PathField()  # type: ignore[assignment]  # a field of the request, not the option
-    destination = NewPathField()
+    destination = PathField()
     overwrite = FlagField(default=False)
     message = message_field()
 

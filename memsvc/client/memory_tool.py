@@ -15,11 +15,11 @@ from typing import Final
 
 from memsvc.client.errors import Conflict, MemsvcError, NotFound, PreconditionFailed
 from memsvc.client.http import MemsvcClient
+from memsvc.format import count_lines, dominant_newline, places_of, plain_line_ends, text_lines
 
 MEMORIES: Final = "/memories"
 MAX_LINES: Final = 999_999
 MAX_SHOWN_CHARACTERS: Final = 100_000
-MAX_PATH_BYTES: Final = 1024
 SNIPPET_LINES: Final = 4
 LEVELS: Final = 2
 _ATTEMPTS: Final = 3
@@ -79,7 +79,7 @@ class MemoryTool:
             if path == MEMORIES:
                 return self._listing(path)
             raise _missing(path) from None
-        lines = _lines(text)
+        lines = text_lines(text)
         if len(lines) > MAX_LINES:
             raise _Refused(f"File {path} exceeds maximum line limit of {MAX_LINES:,} lines.")
         first, last = _view_range(command, len(lines))
@@ -118,23 +118,24 @@ class MemoryTool:
             raise _Refused("`old_str` is empty. Give the exact text to replace.")
 
         def replaced(text: str) -> tuple[str, int]:
-            places = _places(text, old)
+            places = places_of(text, old)
             if not places:
                 raise _Refused(
                     f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}. "
                     "View the file and copy the text exactly."
                 )
             if len(places) > 1:
-                lines = ", ".join(str(_line_at(text, place)) for place in places)
+                lines = ", ".join(str(_line_at(text, start)) for start, _ in places)
                 raise _Refused(
                     f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}. "
                     "Please ensure it is unique."
                 )
-            return text[: places[0]] + new + text[places[0] + len(old) :], _line_at(text, places[0])
+            ((start, end),) = places
+            return text[:start] + _in_line_ends_of(text, new) + text[end:], _line_at(text, start)
 
         text, line = self._changed(path, replaced)
-        last = line + new.count("\n") + SNIPPET_LINES
-        snippet = _numbered(_lines(text), max(1, line - SNIPPET_LINES), last)
+        last = line + _line_at(new, len(new)) - 1 + SNIPPET_LINES
+        snippet = _numbered(text_lines(text), max(1, line - SNIPPET_LINES), last)
         return f"The memory file has been edited. Here's a snippet of {path} with line numbers:\n{snippet}"
 
     def _insert(self, command: Mapping[str, object]) -> str:
@@ -142,13 +143,14 @@ class MemoryTool:
         after = _number(command.get("insert_line"), "insert_line")
 
         def inserted(text: str) -> tuple[str, int]:
-            lines = _with_ends(text)
+            lines = text_lines(text, ends=True)
             if not 0 <= after <= len(lines):
                 raise _Refused(
                     f"Invalid `insert_line` parameter: {after}. It should be within the range of lines of the "
                     f"file: [0, {len(lines)}]."
                 )
-            return _joined("".join(lines[:after]), added, "".join(lines[after:])), after
+            above, below = "".join(lines[:after]), "".join(lines[after:])
+            return _joined(above, _in_line_ends_of(text, added), below), after
 
         self._changed(path, inserted)
         return f"The file {path} has been edited."
@@ -224,12 +226,8 @@ def _path(command: Mapping[str, object], name: str) -> str:
         )
     if any(segment in ("", ".", "..") for segment in bare.split("/")[1:]):
         raise _Refused(f"The path {path} has an empty, '.' or '..' segment. Give the plain path.")
-    if any(unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") for sign in bare):
-        raise _Refused(f"The path {path!r} holds a control or format character. Leave it out.")
     if not unicodedata.is_normalized("NFC", bare):
         raise _Refused(f"The path {path} is not in Unicode's composed form (NFC). Write it so.")
-    if len(bare.encode()) > MAX_PATH_BYTES:
-        raise _Refused(f"The path is longer than {MAX_PATH_BYTES} bytes. Choose a shorter one.")
     return bare
 
 
@@ -272,17 +270,7 @@ def _missing(path: str) -> _Refused:
     return _Refused(f"The path {path} does not exist. Please provide a valid path.")
 
 
-# Lines. Only "\n" ends one, as everywhere in memsvc.
-
-
-def _with_ends(text: str) -> list[str]:
-    lines = [line + "\n" for line in text.split("\n")]
-    lines[-1] = lines[-1].removesuffix("\n")
-    return lines if lines[-1] else lines[:-1]
-
-
-def _lines(text: str) -> list[str]:
-    return [line.removesuffix("\n").removesuffix("\r") for line in _with_ends(text)]
+# Lines
 
 
 def _numbered(lines: list[str], first: int, last: int) -> str:
@@ -303,24 +291,25 @@ def _numbered(lines: list[str], first: int, last: int) -> str:
 
 def _joined(before: str, added: str, after: str) -> str:
     """Text between two runs of lines, as lines of its own; neither run is rewritten."""
-    newline = "\r\n" if "\r\n" in before + after else "\n"
-    if before and not before.endswith("\n"):
+    newline = dominant_newline((before + after).encode())
+    if before and not _ends_line(before):
         before += newline
-    if after and added and not added.endswith("\n"):
+    if after and added and not _ends_line(added):
         added += newline
     return before + added + after
 
 
-def _places(text: str, wanted: str) -> list[int]:
-    places, place = [], text.find(wanted)
-    while place >= 0:
-        places.append(place)
-        place = text.find(wanted, place + len(wanted))
-    return places
+def _ends_line(text: str) -> bool:
+    return text_lines(text[-1:]) == [""]
+
+
+def _in_line_ends_of(text: str, added: str) -> str:
+    return plain_line_ends(added).replace("\n", dominant_newline(text.encode()))
 
 
 def _line_at(text: str, place: int) -> int:
-    return text.count("\n", 0, place) + 1
+    """The number of the line in which a place lies."""
+    return count_lines(text[:place] + "x")
 
 
 def _size(count: int) -> str:

@@ -6,7 +6,6 @@ from memsvc.format.documents import (
     BlockKind,
     append_to,
     appended,
-    count_lines,
     cut,
     cut_file,
     dominant_newline,
@@ -95,7 +94,7 @@ from memsvc.format.paths import (
 )
 from memsvc.format.recovery import for_peers, recovered_entry
 from memsvc.format.scaffold import MEMORY_DIRECTORIES, PROCEDURE_TEMPLATE, SCAFFOLD
-from memsvc.format.text import checked_text, one_line
+from memsvc.format.text import checked_text, count_lines, one_line, places_of, plain_line_ends, text_lines
 
 __all__ = [
     "CATEGORY_KIND",
@@ -171,6 +170,8 @@ __all__ = [
     "parse_row",
     "peer_readable",
     "place_for",
+    "places_of",
+    "plain_line_ends",
     "recovered_entry",
     "render_document",
     "render_entry",
@@ -186,6 +187,7 @@ __all__ = [
     "strict_path",
     "superseded",
     "table_head",
+    "text_lines",
     "visible_path",
     "with_row",
     "with_superseded",

@@ -33,7 +33,6 @@ __all__ = [
     "BlockKind",
     "append_to",
     "appended",
-    "count_lines",
     "cut",
     "cut_file",
     "dominant_newline",
@@ -127,11 +126,6 @@ def with_superseded(data: bytes, entry_id: str, by: str) -> bytes:
             return data[:position] + superseded(block.raw, by) + data[position + len(block.raw) :]
         position += len(block.raw)
     raise InvalidEntry(f"the file holds no entry {entry_id}")
-
-
-def count_lines(text: str) -> int:
-    """Count lines as readers page through them (`str.splitlines`)."""
-    return len(text.splitlines())
 
 
 # --- cutting -----------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Glob patterns as deepagents' backends read them: one matcher for globs and for the file filter of a grep."""
 
+import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import PurePosixPath
@@ -29,8 +30,10 @@ def compile_glob(pattern: str) -> Callable[[str], bool]:
 
     Without a slash the pattern is for the base name, at any depth. With one it is for the relative path; a leading
     slash only anchors it. `**` crosses folders but no dot folders; a name with a leading dot has to be asked for
-    with one; braces and `[!a]` work. Raises `InvalidGlob` for a `..` segment and for patterns that are too dear.
+    with one; braces and `[!a]` work. The pattern is brought to NFC, as paths are. Raises `InvalidGlob` for a `..`
+    segment and for patterns that are too dear.
     """
+    pattern = unicodedata.normalize("NFC", pattern)
     if ".." in pattern.replace("\\", "/").split("/"):
         raise InvalidGlob(f"Path traversal not allowed in glob pattern {pattern!r}")
     if len(pattern.encode(errors="replace")) > MAX_PATTERN_BYTES or pattern.count("*") > MAX_STARS:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from memsvc.format.errors import InvalidText, InvalidTitle
+from memsvc.format.invisibles import is_unseen, spells
 
 MEMORY_ROOT = "/memory/"
 EPISODIC_DIR = "/memory/episodic_memory/"
@@ -136,18 +137,17 @@ def entry_path(category: MemoryCategory, *, when: datetime | None = None, title:
 def _slug_characters(text: str) -> list[str]:
     characters: list[str] = []
     after_letter = False
-    for character in text:
+    for at, character in enumerate(text):
         category = unicodedata.category(character)
-        # Vowel signs of Arabic or Devanagari are marks that make the word; a mark alone, or one that only
-        # chooses the look of an emoji, names nothing.
-        is_mark = category in ("Mn", "Mc") and after_letter and not _is_variation_selector(character)
-        after_letter = category[0] == "L" or category == "Nd" or is_mark
+        # Vowel signs of Arabic or Devanagari are marks that make the word; a mark alone names nothing, and what
+        # nobody sees only where it is spelling.
+        if is_unseen(character):
+            after_letter = after_letter and spells(text, at)
+        else:
+            is_mark = category in ("Mn", "Mc") and after_letter
+            after_letter = category[0] == "L" or category == "Nd" or is_mark
         characters.append(character if after_letter else "-")
     return characters
-
-
-def _is_variation_selector(character: str) -> bool:
-    return "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef"
 
 
 def _shortened(slug: str) -> str:

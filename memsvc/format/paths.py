@@ -2,28 +2,25 @@
 
 A path is absolute (`/memory/semantic_memory/facts.md`), in NFC, without empty segments and without a trailing
 slash. `canonical_path` brings what agents send to that form. Other doors refuse what isn't in that form already:
-`spelt_path` only that, `composed_path` also what isn't in NFC, `visible_path` names that don't show what they are,
-`strict_path` also names that other systems can't hold.
+`spelt_path` only that, `visible_path` also names that don't show what they are (the rule for new names at every
+door), `composed_path` also what isn't in NFC, `archived_path` what an archive may mean otherwise, `strict_path`
+also names that other systems can't hold.
 """
 
 import re
 import unicodedata
 
 from memsvc.format.errors import InvalidPath
+from memsvc.format.invisibles import hides_something
 from memsvc.format.layout import KIND_DIRECTORIES, MEMORY_ROOT, ROOT_INDEX_PATH, index_path
 
 MAX_PATH_BYTES = 1024
 MAX_SEGMENT_BYTES = 255
-MAX_STRICT_DEPTH = 64
+MAX_DEPTH = 64
+MAX_MEMORY_DEPTH = 20
 
 _ROUTERS = frozenset({ROOT_INDEX_PATH, *map(index_path, KIND_DIRECTORIES)})
 _LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_CONTROLS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-_UNSEEN_CATEGORIES = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
-# Letters, marks and signs that show nothing, although Unicode calls them neither control nor format characters.
-_UNSEEN = re.compile(
-    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef]"
-)
 
 
 def canonical_path(text: str) -> str:
@@ -53,47 +50,52 @@ def spelt_path(text: str) -> str:
     return path
 
 
-def composed_path(text: str) -> str:
-    """Return a file's path if it is spelt canonically, in NFC already, and without control and format characters.
-
-    Nothing is mended. This is the rule of memory stores for new names.
-    """
-    path = spelt_path(text)
-    if path != text:
-        raise InvalidPath(f"{_shown(text)} is not in the Unicode form NFC; compose it before it is sent")
-    if any(unicodedata.category(character) in _CONTROLS for character in path):
-        raise InvalidPath(f"{_shown(text)} holds a control or format character; take it out")
-    return path
-
-
 def visible_path(text: str) -> str:
     """Return a file's path, in NFC, if it is spelt canonically and nothing in it deceives the eye.
 
-    Refused, besides what `spelt_path` refuses: characters that nobody sees or that have no meaning yet (control,
-    format, bidi, zero-width, line separators, private use, unassigned), segments that compatibility readers take
-    for `.`, `..` or several segments (`．．`, `‥`, `／`), and more than 64 segments. This is the rule of the REST
-    interface, which has to take every name that an agent may choose.
+    Refused, besides what `spelt_path` refuses: characters that nobody sees and that spell nothing where they stand
+    (see `invisibles`), segments that compatibility readers take for `.`, `..` or several segments (`．．`, `‥`, `／`),
+    and more than 64 segments. This is the rule for a new name at every door; names that are there stay in use.
     """
     path = spelt_path(text)
-    if path.count("/") > MAX_STRICT_DEPTH:
-        raise InvalidPath(f"{_shown(text)} is too deep; use at most {MAX_STRICT_DEPTH} segments")
+    if path.count("/") > MAX_DEPTH:
+        raise InvalidPath(f"{_shown(text)} is too deep; use at most {MAX_DEPTH} segments")
     for segment in path[1:].split("/"):
         if problem := _deception_in(segment):
             raise InvalidPath(f"{_shown(text)} {problem}")
     return path
 
 
+def composed_path(text: str) -> str:
+    """Return a file's path if it is a visible one in NFC already, of at most 20 segments.
+
+    Nothing is mended. This is the rule of memory stores for new names.
+    """
+    path = visible_path(text)
+    if path != text:
+        raise InvalidPath(f"{_shown(text)} is not in the Unicode form NFC; compose it before it is sent")
+    if path.count("/") > MAX_MEMORY_DEPTH:
+        raise InvalidPath(f"{_shown(text)} is too deep; use at most {MAX_MEMORY_DEPTH} segments")
+    return path
+
+
+def archived_path(text: str) -> str:
+    """Return a file's path as `visible_path` does, if it holds no backslash: some archives part folders by it."""
+    path = visible_path(text)
+    if "\\" in unicodedata.normalize("NFKC", path):
+        raise InvalidPath(f"{_shown(text)} holds a backslash; separate folders with /")
+    return path
+
+
 def strict_path(text: str) -> str:
     """Return a file's path, in NFC, if every system can hold it under this very name.
 
-    Refused, besides what `visible_path` refuses: backslashes, and segments that begin or end with white space.
-    Stored as they stand: percent signs, wildcards, quotes, braces, `~`, names that Windows reserves, any script and
-    mixtures of scripts, either case, other blanks inside a segment, and folders beside /memory/.
+    Refused, besides what `archived_path` refuses: segments that begin or end with white space. Stored as they stand:
+    percent signs, wildcards, quotes, braces, `~`, names that Windows reserves, any script and mixtures of scripts,
+    either case, other blanks inside a segment, and folders beside /memory/.
     """
-    path = visible_path(text)
+    path = archived_path(text)
     for segment in path[1:].split("/"):
-        if "\\" in unicodedata.normalize("NFKC", segment):
-            raise InvalidPath(f"{_shown(text)} holds a backslash; separate folders with /")
         if segment != segment.strip():
             raise InvalidPath(f"{_shown(text)} has a name that begins or ends with a blank; take it out")
     return path
@@ -160,7 +162,7 @@ def _canonical(text: object) -> str:
 
 
 def _deception_in(segment: str) -> str:
-    if any(unicodedata.category(c) in _UNSEEN_CATEGORIES for c in segment) or _UNSEEN.search(segment):
+    if hides_something(segment):
         return "holds a character that cannot be seen; take it out"
     compatible = unicodedata.normalize("NFKC", segment)
     if compatible in (".", "..") or "/" in compatible:

@@ -7,11 +7,12 @@ from uuid import UUID
 from django.contrib.postgres.search import TrigramWordSimilarity
 from django.db import connection
 
+from memsvc.format.text import folded
 from memsvc.recall.ranking import Facts, Ranking
 from memsvc.tree.models import BlockQuerySet
 from memsvc.tree.reads.entries import EntryFilter, matching
 from memsvc.tree.reads.moment import Moment
-from memsvc.tree.words import Terms, folded
+from memsvc.tree.words import Terms
 
 # Shorter words are like too many others.
 _SHORTEST = 4

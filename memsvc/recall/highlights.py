@@ -4,8 +4,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
+from memsvc.format.text import spelled_with_places
 from memsvc.recall.hits import Highlight
-from memsvc.tree.words import spelled, terms
+from memsvc.tree.words import terms
 
 MOST_HIGHLIGHTS = 3
 _AROUND = 80
@@ -39,7 +40,10 @@ class Highlighter:
     def __call__(self, body: str) -> list[Highlight]:
         """Up to three pieces of `body` around what the query asks for, in the order of the text."""
         text = body[:_LOOKED_AT]
-        ranges = sorted({*self._of_words(text), *self._of_identifiers(text), *self._of_grams(text)})
+        # Looked for as words are compared; a letter may be of another length then.
+        looked_at, places = spelled_with_places(text)
+        found = {*self._of_words(looked_at), *self._of_identifiers(looked_at), *self._of_grams(looked_at)}
+        ranges = sorted({_in_text(places, a, b) for a, b in found})
         pieces: list[Highlight] = []
         at = 0
         while at < len(ranges) and len(pieces) < MOST_HIGHLIGHTS:
@@ -56,7 +60,7 @@ class Highlighter:
         if not self._words:
             return
         for found in _WORD.finditer(text):
-            word = spelled(found.group())
+            word = found.group()
             if any(word == other or _one_stem(word, other) for other in self._words.get(word[:2], ())):
                 yield found.span()
 
@@ -64,11 +68,9 @@ class Highlighter:
         if not self._exact:
             return
         for found in _CHUNK.finditer(text):
-            whole = spelled(found.group())
             for each in self._exact:
-                place = whole.find(each)
-                # A spelling of another length says nothing about places.
-                if place >= 0 and len(whole) == len(found.group()):
+                place = found.group().find(each)
+                if place >= 0:
                     yield found.start() + place, found.start() + place + len(each)
 
     def _of_grams(self, text: str) -> Iterable[tuple[int, int]]:
@@ -77,6 +79,14 @@ class Highlighter:
             while place >= 0:
                 yield place, place + len(gram)
                 place = text.find(gram, place + 1)
+
+
+def _in_text(places: list[int], start: int, end: int) -> tuple[int, int]:
+    """A range of the spelled text in the text itself, widened to whole letters."""
+    last = end - 1
+    while end < len(places) - 1 and places[end] == places[last]:
+        end += 1
+    return places[start], places[end]
 
 
 def _one_stem(word: str, other: str) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from memsvc.format import count_lines
 from memsvc.format.fences import BOM, entry_spans
 from memsvc.recall.highlights import Highlighter
 from memsvc.recall.hits import Hit
@@ -67,4 +68,4 @@ def _lines_above(block: Block) -> int:
     """How many lines of an entry's block stand above its fence: what keeps it apart from the text before it."""
     head = block.head.encode()
     fence = max((span.start for span in entry_spans(head)), default=0)
-    return len(head[:fence].removeprefix(BOM).decode().splitlines())
+    return count_lines(head[:fence].removeprefix(BOM).decode())

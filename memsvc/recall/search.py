@@ -10,6 +10,7 @@ from uuid import UUID
 
 from memsvc import format
 from memsvc.format import Confidence, InvalidText
+from memsvc.format.text import folded
 from memsvc.recall import fuzzy, vectors
 from memsvc.recall.accesses import note_accesses
 from memsvc.recall.embedding import embedder
@@ -31,7 +32,7 @@ from memsvc.tree.reads.entries import (
 )
 from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.reads.substring import search_substring
-from memsvc.tree.words import folded, terms
+from memsvc.tree.words import terms
 
 # What is added to a score, where the best entry's own terms make 1.
 TAG_BOOST = 0.15
@@ -195,7 +196,7 @@ def _bare(text: str) -> Iterable[str]:
 
 
 def _is_title(summary: str, asked: str) -> bool:
-    if not 4 <= len(summary) <= len(asked) + 8 or summary[:2].casefold() not in asked:
+    if not 4 <= len(summary) <= len(asked) + 8 or folded(summary[:2]) not in asked:
         return False
     title = folded(summary).strip(" .…")
     return len(title) >= 4 and (f" {title} " in asked or asked.strip() == title)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from memsvc.format import FormatError
-from memsvc.format.paths import ancestors_of, canonical_path, strict_path
+from memsvc.format.paths import ancestors_of, archived_path, canonical_path
 from memsvc.transfer.archives import Archive, Limits
 from memsvc.transfer.errors import ImportRefused
 from memsvc.transfer.manifest import renamed_in
@@ -142,7 +142,7 @@ def _sorted_out(source: _Source) -> tuple[list[str], dict[str, str], list[tuple[
     refused: list[tuple[str, str]] = []
     for name in names:
         try:
-            path = canonical_path(original[name]) if name in original else strict_path(f"/{prefix}{name}")
+            path = canonical_path(original[name]) if name in original else archived_path(f"/{prefix}{name}")
         except FormatError as error:
             refused.append((name, f"has a name that can't be kept: {error}"))
             continue

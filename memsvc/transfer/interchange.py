@@ -19,7 +19,7 @@ from memsvc.format import (
     FormatError,
     MemoryCategory,
     MemoryKind,
-    spelt_path,
+    visible_path,
 )
 from memsvc.format.entries import instant_of
 from memsvc.transfer.memories import Memory
@@ -128,7 +128,7 @@ def require_header(content: Mapping[str, Any]) -> None:
 
 
 def document_in(content: Mapping[str, Any]) -> Document:
-    path, text = spelt_path(_text(content, "path")), _text(content, "content")
+    path, text = visible_path(_text(content, "path")), _text(content, "content")
     encoding = content.get("encoding", "utf-8")
     if encoding not in ("utf-8", "base64"):
         raise InvalidLine("encoding must be utf-8 or base64")
@@ -153,7 +153,7 @@ def memory_in(content: Mapping[str, Any]) -> Memory:
         expires_at=_instant(content, "expires_at"),
         supersedes=_text(content, "supersedes", default="") or None,
         superseded_by=_text(content, "superseded_by", default="") or None,
-        path=spelt_path(_text(content, "path")) if path is not None else None,
+        path=visible_path(_text(content, "path")) if path is not None else None,
         metadata=_object(content, "metadata"),
         origin={name: content[name] for name in _KEPT if content.get(name)},
     )

@@ -28,7 +28,7 @@ def row_of(block: format.Block, file: File, *, position: int, revision: int, fir
         raw=raw,
         size=len(block.raw),
         # Alone above the first entry, a byte order mark is the one block that doesn't end a line.
-        lines=0 if first and block.raw == BOM else len((head + text).splitlines()),
+        lines=0 if first and block.raw == BOM else format.count_lines(head + text),
         reason=block.reason,
     )
     if block.kind == BlockKind.ROW and (index_row := format.parse_row(block.raw)):

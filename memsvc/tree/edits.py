@@ -1,8 +1,6 @@
 """Exact replacement in a text, as the edit tool of deepagents does it, without touching any other byte."""
 
-from bisect import bisect_left
-from collections.abc import Iterator
-
+from memsvc.format import places_of, plain_line_ends
 from memsvc.tree.errors import EmptyOldString, StringNotFound, StringNotUnique
 
 
@@ -12,23 +10,23 @@ def replace_text(text: str, old: str, new: str, *, replace_all: bool, newline: s
     Line ends match whatever their form, because a reader is shown `\\n` for each of them. What is put in gets
     the file's own `newline`; everything else keeps its bytes. Raises one of the `EditRefused` errors.
     """
-    plain, old, new = _plain(text), _plain(old), _plain(new)
+    old, new = plain_line_ends(old), plain_line_ends(new)
     if not old:
         raise EmptyOldString("Error: old_string cannot be empty. Provide the exact text to replace.")
-    occurrences = plain.count(old)
-    if occurrences == 0:
-        raise StringNotFound(_why_not_found(plain, old))
-    if occurrences > 1 and not replace_all:
+    places = places_of(text, old)
+    if not places:
+        raise StringNotFound(_why_not_found(plain_line_ends(text), old))
+    if len(places) > 1 and not replace_all:
         raise StringNotUnique(
-            f"Error: String '{old}' appears {occurrences} times in file. Use replace_all=True to replace all "
+            f"Error: String '{old}' appears {len(places)} times in file. Use replace_all=True to replace all "
             "instances, or provide a more specific string with surrounding context.",
-            occurrences,
+            len(places),
         )
-    return _spliced(text, plain, old, new.replace("\n", newline)), occurrences
-
-
-def _plain(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    parts, done = [], 0
+    for start, end in places:
+        parts += [text[done:start], new.replace("\n", newline)]
+        done = end
+    return "".join([*parts, text[done:]]), len(places)
 
 
 def _why_not_found(plain: str, old: str) -> str:
@@ -46,33 +44,3 @@ def _why_not_found(plain: str, old: str) -> str:
         reason + f"With the trailing newline removed, old_string would appear {count} times in the file. "
         "Retry with the trailing newline removed and add surrounding context so the match is unique."
     )
-
-
-def _spliced(text: str, plain: str, old: str, new: str) -> str:
-    """Replace each hit that was found in the plain form, in the text as it is stored."""
-    pairs = _places_of_pairs(text)
-    parts, done = [], 0
-    for start in _hits(plain, old):
-        end = start + len(old)
-        # Each "\r\n" before a place in the plain form makes the stored text one character longer there.
-        stored_start = start + bisect_left(pairs, start)
-        parts += [text[done:stored_start], new]
-        done = end + bisect_left(pairs, end)
-    return "".join([*parts, text[done:]])
-
-
-def _places_of_pairs(text: str) -> list[int]:
-    """Where the `\\n` of each `\\r\\n` stands in the plain form."""
-    places: list[int] = []
-    at = text.find("\r\n")
-    while at >= 0:
-        places.append(at - len(places))
-        at = text.find("\r\n", at + 2)
-    return places
-
-
-def _hits(plain: str, old: str) -> Iterator[int]:
-    at = plain.find(old)
-    while at >= 0:
-        yield at
-        at = plain.find(old, at + len(old))

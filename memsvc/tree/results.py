@@ -1,6 +1,6 @@
 """What reads and services answer: plain values without rows behind them.
 
-Sizes are bytes as a reader gets them; lines are those of `str.splitlines`; times are aware and in UTC.
+Sizes are bytes as a reader gets them; lines are those of `format.text_lines`; times are aware and in UTC.
 """
 
 from dataclasses import dataclass

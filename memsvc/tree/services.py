@@ -11,7 +11,14 @@ from functools import partial
 from types import MappingProxyType
 
 from memsvc import format
-from memsvc.format import FormatError, InvalidText, canonical_folder, canonical_path, checked_text
+from memsvc.format import (
+    FormatError,
+    InvalidText,
+    canonical_folder,
+    canonical_path,
+    checked_text,
+    visible_path,
+)
 from memsvc.tree import entries, files, importing, restoring, router
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import EntryDraft, Precondition, SuccessorDraft
@@ -442,9 +449,13 @@ def _encoded(text: str) -> bytes:
 
 
 def filled(change: Change, path: str, file: File | None, data: bytes) -> Written:
-    """Give a file (a new one where it is None) its content, and tell the index."""
+    """Give a file (a new one where it is None) its content, and tell the index.
+
+    What a new file may be called is said here and not where the path is read: one whose name is refused today may
+    stand in a tree from before, and be written on.
+    """
     created = file is None
-    file = file or files.create(change, path)
+    file = file or files.create(change, visible_path(path))
     added = files.fill(change, file, data)
     if added is not None:
         _tell_index(change, file, created=created, newest=[block.tags for block in added if block.entry_id])
@@ -544,6 +555,8 @@ def _move(access: Access, operation: MovePath) -> Step[Moved]:
         if path in ("/", access.prefix):
             raise RootRefused
         access.require_write(path)
+    if source != destination:
+        visible_path(destination)
     if destination.startswith(source + "/"):
         raise PathTaken(destination, "a folder can't be moved into itself")
 

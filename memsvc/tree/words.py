@@ -1,11 +1,11 @@
 """How text is compared when it is searched: folded for substrings, and as terms for ranking."""
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from memsvc.format import MemoryEntry
+from memsvc.format.text import composed_text, folded, spelled, unaccented
 
 # A tsvector holds 1 MiB: no entry's body comes near it, but some characters fold into many.
 MAX_WORDS_BYTES = 256 * 1024
@@ -22,7 +22,6 @@ _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _BRACKETS = "\"'`()[]{}<>,;!?*|…“”„‘’«»‹›。、，；！？（）「」『』【】"
-_ACCENTS = dict.fromkeys(range(0x300, 0x370))
 # Both the languages' own stop lists and the models pass over these, which turn a sentence round.
 _NEGATIONS = frozenset(
     [
@@ -54,18 +53,6 @@ class Terms:
     exact: list[str]
 
 
-def folded(text: str) -> str:
-    """`Straße  X` and `STRASSE x` are one text, and so are both spellings of `é`."""
-    return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).split())
-
-
-def unaccented(text: str) -> str:
-    """Text without the accents of Latin, Greek and Cyrillic letters; the marks of other scripts are letters."""
-    if text.isascii():
-        return text
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).translate(_ACCENTS))
-
-
 def search_text(entry: MemoryEntry) -> str:
     """All that a query is looked for in; a line break keeps a phrase from matching across two fields."""
     fields = (entry.summary, entry.body, *entry.tags, entry.entry_id, entry.source)
@@ -80,7 +67,8 @@ def terms(text: str, *, asked: bool = False) -> Terms:
     """The terms of a text. A query (`asked`) has only the pairs of an unspaced run, where a text has its characters
     too, so that a query of one character finds something.
     """
-    text = unicodedata.normalize("NFKC", text)
+    # An accent that is a character of its own would cut its word in two.
+    text = unaccented(composed_text(text))
     exact = dict.fromkeys(_exact(text, asked))
     words = " ".join(word for word in _words(text))
     return Terms(_within(words, MAX_WORDS_BYTES), list(_first(exact, MAX_EXACT_BYTES)))
@@ -122,11 +110,6 @@ def _grams(run: str, asked: bool) -> Iterator[str]:
     if not asked or len(run) == 1:
         yield from ("~" + character for character in run)
     yield from ("~" + run[i : i + 2] for i in range(len(run) - 1))
-
-
-def spelled(word: str) -> str:
-    """One spelling for all that differ in case and accents only."""
-    return unaccented(word.casefold())
 
 
 def _within(text: str, max_bytes: int) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from memsvc.client import MemsvcClient
+from memsvc.client.backend import RemoteBackend
 from memsvc.client.memory_tool import MemoryTool
 from tenants.scopes import Scope
 from tests.client.conftest import Connect
@@ -108,6 +109,38 @@ def test_what_can_not_be_replaced_is_explained(tool: MemoryTool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "old", "new", "expected"),
+    [
+        ("a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\n", "x\r\ny\r\nc\r\n"),
+        ("a\r\nb\r\nc\r\n", "b\r\nc", "x\ny", "a\r\nx\r\ny\r\n"),
+        ("a\r\nb\r\nc\r\n", "\n", "", None),
+        ("a\nb\nc\r\nd", "b\nc\nd", "x\r\ny", "a\nx\ny"),
+        ("a\rb\rc", "a\nb", "x", "x\rc"),
+        ("\ufeffa\r\n\r\nb", "a\n\nb", "a\nb", "\ufeffa\r\nb"),
+    ],
+)
+def test_line_ends_match_whatever_their_form(
+    tool: MemoryTool, client: MemsvcClient, text: str, old: str, new: str, expected: str | None
+) -> None:
+    client.write_file("/memory/notes.md", text)
+    client.write_file("/memory/edited.md", text)
+
+    tool.run({"command": "str_replace", "path": NOTES, "old_str": old, "new_str": new})
+    RemoteBackend(client).edit("/edited.md", old, new)
+
+    wanted = (text if expected is None else expected).encode()
+    assert client.read_bytes("/memory/notes.md").data == client.read_bytes("/memory/edited.md").data == wanted
+
+
+def test_a_line_that_another_editor_ended_counts_as_one(tool: MemoryTool) -> None:
+    done(tool, "create", path=NOTES, file_text="a\x0cb\u2028c\nd\rd\n")
+
+    assert done(tool, "view", path=NOTES, view_range=[3, 4]).endswith(":\n     3\tc\n     4\td")
+    assert "in lines: 4, 5" in refused(tool, "str_replace", path=NOTES, old_str="d", new_str="z")
+    assert "     3\tsee\n" in done(tool, "str_replace", path=NOTES, old_str="c", new_str="see")
+
+
+@pytest.mark.parametrize(
     ("text", "line", "added", "expected"),
     [
         ("a\nb\n", 0, "top", "top\na\nb\n"),
@@ -115,6 +148,9 @@ def test_what_can_not_be_replaced_is_explained(tool: MemoryTool) -> None:
         ("a\nb\n", 2, "end\n", "a\nb\nend\n"),
         ("a\nb", 2, "end", "a\nb\nend"),
         ("a\r\nb\r\n", 1, "mid", "a\r\nmid\r\nb\r\n"),
+        ("a\r\nb\r\n", 1, "one\ntwo\n", "a\r\none\r\ntwo\r\nb\r\n"),
+        ("a\nb\nc\r\n", 1, "one\r\ntwo", "a\none\ntwo\nb\nc\r\n"),
+        ("a\rb\x0cc", 2, "mid", "a\rb\x0cmid\nc"),
         ("", 0, "only\n", "only\n"),
     ],
 )

@@ -188,6 +188,94 @@ def test_a_strict_path_is_composed_not_refused() -> None:
     assert strict_path("/memory/cafe\u0301.md") == "/memory/caf\u00e9.md"
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *[
+            "می\u200cخواهم",
+            "ر\u200cو",
+            "ܫ\u200cܠ",
+            "क्\u200dष",
+            "ක්\u200dෂ",
+            "ស្រី\u200c៊",
+            "အ\u200bက",
+            "ག\u200cད",
+        ],
+        # Behind a virama a joiner may end a word.
+        *["അവന്\u200d.md", "ಕ್\u200c", "స్\u200c notes"],
+        *["ᠮᠣᠩᠭᠣᠯ\u180eᠠ", "ᠭ\u180bᠠ", "葛\U000e0100飾", "葛\ufe00", "\u0600۱۲"],
+        *[
+            "👨\u200d👩\u200d👧",
+            "🏳\ufe0f\u200d🌈 pride",
+            "👩🏽\u200d❤\ufe0f\u200d👨🏼",
+            "🙂\u200d↔\ufe0f",
+            "☕\ufe0e",
+        ],
+        *[
+            "1\ufe0f\u20e3 Inbox",
+            "🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+            "\U0001fae9",
+        ],
+    ],
+    ids=ascii,
+)
+def test_what_nobody_sees_may_spell(name: str) -> None:
+    assert strict_path(f"/memory/{name}") == composed_path(f"/memory/{name}") == f"/memory/{name}"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *[
+            "a\u200db",
+            "\u200da",
+            "a\u200d",
+            "\u200d",
+            "Ж\u200dЖ",
+            "漢\u200d字",
+            "א\u200dא",
+            "한\u200c글",
+            "1\u200c2",
+        ],
+        *[
+            "می\u200c",
+            "\u200cمی",
+            "می\u200c.md",
+            "می\u200c خ",
+            "می\u200c\u200dخ",
+            "می\u200ca",
+            "5\u200cخ",
+            "क\u200dک",
+        ],
+        *[
+            "क्\u200d\u200dष",
+            "می\u200bخ",
+            "a\u180bb",
+            "a\u180eb",
+            "a\ufe0f.md",
+            "a\U000e0100",
+            "葛\U000e0100\U000e0100",
+        ],
+        *[
+            "👨\u200d",
+            "\u200d👨",
+            "👨\u200d\u200d👩",
+            "👨\u200da",
+            "❤\ufe0f\ufe0f",
+            "1\ufe0f",
+            "می\u200f",
+            "می\u061cخ",
+        ],
+        *["a\U000e0067", "🏴\U000e0067\U000e0062\U000e007f", "a\u034fb", "a\u2060b", "ག\u2800"],
+    ],
+    ids=ascii,
+)
+def test_what_nobody_sees_is_refused_where_it_only_deceives(name: str) -> None:
+    for rule in (visible_path, composed_path, strict_path):
+        with pytest.raises(InvalidPath):
+            rule(f"/memory/{name}")
+
+
 def malicious_paths() -> list[Any]:
     if not MALICIOUS.exists():
         return [
@@ -214,7 +302,7 @@ def test_every_malicious_path_is_refused(value: Any) -> None:
         visible_path(value)
 
 
-@pytest.mark.parametrize("text", ["/a", "/Straße/新聞.md", "/a b", "/..a", "/a\\b", "/\ue000"])
+@pytest.mark.parametrize("text", ["/a", "/Straße/新聞.md", "/a b", "/..a", "/a\\b", "/d" * 20])
 def test_a_composed_path_is_returned_as_it_is(text: str) -> None:
     assert composed_path(text) == text
 
@@ -234,6 +322,8 @@ def test_a_composed_path_is_returned_as_it_is(text: str) -> None:
         "/a\u200db",
         "/a\u2028b",
         "/a\u0085",
+        "/a\ue000",
+        "/d" * 21,
     ],
 )
 def test_a_composed_path_is_refused_and_not_mended(text: str) -> None:

@@ -1,3 +1,5 @@
+import unicodedata
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,14 @@ def marked(body: str, query: str) -> list[str]:
         ("See ADR-016 (accepted).", "what is adr-016", ["ADR-016"]),
         ("外币汇率换算表", "汇率", ["汇率"]),
         ("Nothing of it.", "zebra", []),
+        # Letters of another length, before the place and in it.
+        ("Straße, ﬃ, İ: das Café in der STRAẞE.", "strasse cafe", ["Straße", "Café", "STRAẞE"]),
+        ("In İstanbul and I\u0307stanbul, not İzmir", "istanbul", ["İstanbul", "I\u0307stanbul"]),
+        ("İİİ ẞẞ ADR-ẞ16 x", "adr-ss16", ["ADR-ẞ16"]),
+        ("cafe\u0301 Noir", "café", ["cafe\u0301"]),
+        ("ﾊﾝｶﾞｸ の字, ㍿", "ハンガク 式会", ["ﾊﾝｶﾞｸ", "㍿"]),
+        ("نمی\u200cخواهم", "نمیخواهم", ["نمی\u200cخواهم"]),
+        (unicodedata.normalize("NFD", "가나 한글"), "한글", [unicodedata.normalize("NFD", "한글")]),
         ("", "zebra", []),
     ],
 )

@@ -1,6 +1,10 @@
 from datetime import UTC, datetime
+from importlib import import_module
+from typing import Any
 
 import pytest
+from django.apps import apps
+from django.db import connection
 
 from memsvc.format import Confidence, InvalidText, MemoryCategory
 from memsvc.tree import reads, services
@@ -38,7 +42,7 @@ def bodies(access: Access, query: str, revision: int | None = None) -> list[str]
         ("cafe\u0301", True),
         ("cafe", False),
         ("stra\u00dfe", True),
-        ("strasse", False),
+        ("strasse", True),
         ("hand-written", False),
         ("mem_", False),
     ],
@@ -116,3 +120,28 @@ def test_a_key_for_a_folder_finds_what_lies_in_it(memory: Access) -> None:
 def test_a_foreign_cursor_is_refused(memory: Access, cursor: str) -> None:
     with pytest.raises(InvalidText, match="cursor"):
         reads.search_substring(memory, cursor=cursor)
+
+
+def test_what_was_stored_before_is_folded_anew(memory: Access) -> None:
+    add(memory, "Rain in İstanbul, نمی\u200cخواهم, Ẹ̀kọ́", tags=("İzmir",))
+    services.retire_entry(memory, add(memory, "İ gone").entry.entry_id)
+    add(memory, "plain")
+    as_folded = found_by()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE tree_block SET search_text = 'i\u0307stanbul', tag_keys = '{x}', tsv = NULL "
+            "WHERE text ~ '[^[:ascii:]]'"
+        )
+    assert found_by() != as_folded
+
+    import_module("migrations.tree.0011_folding").fill(apps, None)
+
+    assert found_by() == as_folded
+
+
+def found_by() -> list[Any]:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT text, search_text, tag_keys, tsv FROM tree_block WHERE kind = 'entry' ORDER BY id"
+        )
+        return list(cursor.fetchall())

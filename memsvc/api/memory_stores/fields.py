@@ -80,9 +80,9 @@ class PathPrefixField(serializers.Field[str, Any, str, Any]):
         text = require_text(data)
         if text == "/":
             return text
-        if not (text.startswith("/") and text.endswith("/")) or spelt_path(text[:-1]) != text[:-1]:
+        if not (text.startswith("/") and text.endswith("/")):
             raise InvalidPath("path_prefix must be a folder that begins and ends with a slash, as in /notes/")
-        return text[:-1]
+        return spelt_path(text[:-1])
 
 
 class Sha256Field(serializers.Field[str, Any, str, Any]):

@@ -234,11 +234,6 @@ class Field(OpenApiSerializerFieldExtension):
         return dict(self.schema)
 
 
-class NewPath(Field):
-    target_class = fields.NewPathField
-    schema = {**TEXT, "description": "An absolute path."}
-
-
 class Path(Field):
     target_class = fields.PathField
     schema = {**TEXT, "description": "An absolute path."}

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from itertools import accumulate
 
 from memsvc import format
-from memsvc.format import MemoryKind, canonical_folder, canonical_path
+from memsvc.format import MemoryKind, canonical_folder, canonical_path, plain_line_ends, text_lines
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.errors import FileNotFound, FolderNotFound, IsFolder, NotFolder, OffsetBeyondEnd
@@ -145,8 +145,8 @@ def read_lines(
         return _page(file, listed, etag, no_lines_requested=True)
     if offset >= listed.lines:
         raise OffsetBeyondEnd(wanted, listed.lines)
-    lines = window.splitlines(keepends=True)[offset - skipped :][:limit]
-    return _page(file, listed, etag, text=_plain("".join(lines)), start=offset, count=len(lines))
+    lines = text_lines(window, ends=True)[offset - skipped :][:limit]
+    return _page(file, listed, etag, text=plain_line_ends("".join(lines)), start=offset, count=len(lines))
 
 
 def _blocks_of_window(now: Moment, file: File, offset: int, limit: int) -> tuple[int, list[Block]]:
@@ -170,10 +170,6 @@ def _blocks_of_window(now: Moment, file: File, offset: int, limit: int) -> tuple
 
 def _is_blank(text: str) -> bool:
     return not text.removeprefix("\ufeff").strip()
-
-
-def _plain(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _page(

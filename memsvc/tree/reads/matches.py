@@ -7,7 +7,7 @@ from django.db.models import F, Q, TextField, Value
 from django.db.models.functions import Concat, StrIndex
 from django.db.models.lookups import GreaterThan
 
-from memsvc.format import canonical_folder
+from memsvc.format import canonical_folder, count_lines
 from memsvc.format.globs import compile_glob
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
@@ -16,7 +16,8 @@ from memsvc.tree.models import File, FileQuerySet
 from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.results import Listed, Match, Matches
 
-# Other than for `read_lines`, only these end a line: what a person's grep shows.
+# Only these part what a search shows, as a person's grep does. A match has the number of the line, as `read_lines`
+# counts them, at which it begins.
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
@@ -77,9 +78,11 @@ def _lines_with(
         data = content(now.blocks_of(file), now.revision)
         if not decodes(data):
             continue
-        for number, line in enumerate(_lines(data.decode()), start=1):
+        number = 1
+        for line in _lines(data.decode()):
             if pattern in line:
                 yield Match(file.path, number, line)
+            number += count_lines(line + "\n")
 
 
 def _lines(text: str) -> list[str]:

@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Q
 
-from memsvc.format import canonical_path
+from memsvc.format import canonical_path, text_lines
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content, entry_of, rendered
 from memsvc.tree.errors import EntryNotFound
@@ -57,7 +57,7 @@ def _blamed(lines: Sequence[tuple[str, int, str | None]]) -> Iterator[BlamedLine
             mark = text
             continue
         number += 1
-        yield BlamedLine(number, mark + text.splitlines()[0], revision, entry_id)
+        yield BlamedLine(number, mark + text_lines(text)[0], revision, entry_id)
         mark = ""
 
 
@@ -146,7 +146,7 @@ def _ancestors(blocks: BlockQuerySet, rows: Sequence[Block]) -> list[Block]:
 
 
 def _lines(row: Block, revision: int) -> list[str]:
-    return rendered(row, revision).decode(errors="replace").splitlines(keepends=True)
+    return text_lines(rendered(row, revision).decode(errors="replace"), ends=True)
 
 
 def _superseded(row: Block, lines: _Marked, revision: int | None) -> _Marked:

@@ -1,7 +1,5 @@
 """Search as deep-memory-agent's `MemoryStore.search` does it: the query is one piece of an entry's text."""
 
-import unicodedata
-
 from django.db.models import Case, DateTimeField, F, Func, IntegerField, Q, TextField, UUIDField, Value, When
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Length, StrIndex
@@ -9,6 +7,7 @@ from django.db.models.lookups import GreaterThan
 
 from memsvc import format
 from memsvc.format import MemoryEntry
+from memsvc.format.text import case_folded, folded
 from memsvc.tree.access import Access
 from memsvc.tree.models import BlockQuerySet
 from memsvc.tree.reads.cursors import after_place, cursor_of_place
@@ -23,7 +22,6 @@ from memsvc.tree.reads.entries import (
 )
 from memsvc.tree.reads.moment import moment
 from memsvc.tree.results import EntriesPage, EntryRead
-from memsvc.tree.words import folded
 
 _ORDER = ("-created", "file__path", "position", "pk")
 
@@ -39,10 +37,10 @@ def search_substring(
 ) -> EntriesPage:
     """Entries whose summary, body and tags, joined by blanks, hold the query as it stands, its ends trimmed.
 
-    Case doesn't matter, nor whether a letter and its accent are one character or two. An empty query admits all.
-    Newest first, of equal instants by path and place in the file; up to `limit` (1 to 1,000) a page.
+    Case doesn't matter, nor in which of its forms a character is written (see `case_folded`). An empty query admits
+    all. Newest first, of equal instants by path and place in the file; up to `limit` (1 to 1,000) a page.
     """
-    needle = _spelled(format.checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES).strip())
+    needle = case_folded(format.checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES).strip())
     limit = max(1, min(limit, MAX_FOUND))
     found: list[tuple[EntryRead, str]] = []
     with moment(access, revision) as now:
@@ -87,11 +85,7 @@ def _behind_fields() -> Combinable:
 
 
 def _text_of(entry: MemoryEntry) -> str:
-    return _spelled(" ".join((entry.summary, entry.body, *entry.tags)))
-
-
-def _spelled(text: str) -> str:
-    return unicodedata.normalize("NFC", text).lower()
+    return case_folded(" ".join((entry.summary, entry.body, *entry.tags)))
 
 
 def _behind(cursor: str) -> Q:
