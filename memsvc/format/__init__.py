@@ -6,10 +6,12 @@ from memsvc.format.documents import (
     BlockKind,
     append_to,
     appended,
+    code_end,
     count_lines,
     cut,
     cut_file,
     dominant_newline,
+    last_part,
     superseded,
     with_superseded,
 )
@@ -93,6 +95,7 @@ from memsvc.format.paths import (
     strict_path,
     visible_path,
 )
+from memsvc.format.problems import Problem, closed_code, problems_in
 from memsvc.format.recovery import for_peers, recovered_entry
 from memsvc.format.scaffold import MEMORY_DIRECTORIES, PROCEDURE_TEMPLATE, SCAFFOLD
 from memsvc.format.text import checked_text, one_line
@@ -136,6 +139,7 @@ __all__ = [
     "MemoryHit",
     "MemoryKind",
     "Metadata",
+    "Problem",
     "ancestors_of",
     "append_to",
     "appended",
@@ -144,6 +148,8 @@ __all__ = [
     "category_directory",
     "checked_metadata",
     "checked_text",
+    "closed_code",
+    "code_end",
     "compose_entry",
     "composed_path",
     "count_lines",
@@ -160,6 +166,7 @@ __all__ = [
     "index_target",
     "is_memory_file",
     "is_router",
+    "last_part",
     "merged_row",
     "metadata_of",
     "new_entry_id",
@@ -171,6 +178,7 @@ __all__ = [
     "parse_row",
     "peer_readable",
     "place_for",
+    "problems_in",
     "recovered_entry",
     "render_document",
     "render_entry",
