@@ -41,11 +41,16 @@ _ADVICE = {
 
 
 def problems_in(
-    blocks: Sequence[Block], touched: Collection[int] | None = None, *, gone: Collection[str] = ()
+    blocks: Sequence[Block],
+    touched: Collection[int] | None = None,
+    *,
+    gone: Collection[str] = (),
+    doubled: Collection[str] = (),
 ) -> list[Problem]:
     """Look through the blocks of a memory file, or those of them whose numbers are `touched`, by line.
 
-    `gone` are the ids of entries that the file had before; those that still stand there as text are told. The cost
+    `gone` are the ids of entries that the file had before; those that still stand there as text are told, and so are
+    the entries whose id is one of those that are `doubled`, which more than one entry has. The cost
     grows with the blocks that are looked at, and where there is a problem with those above it.
     """
     found: list[tuple[int, str, str]] = []
@@ -55,7 +60,8 @@ def problems_in(
         for part in [list(run)] if is_text else [[numbered] for numbered in run]:
             raw = b"".join(block.raw for _, block in part)
             if touched is None or any(number in touched for number, _ in part):
-                found += [(position + at, code, why) for at, code, why in _problems(part[0][1], raw, gone)]
+                told = _problems(part[0][1], raw, gone=gone, doubled=doubled)
+                found += [(position + at, code, why) for at, code, why in told]
             position += len(raw)
     return _with_lines(blocks, sorted(found))
 
@@ -67,11 +73,19 @@ def closed_code(line: int) -> Problem:
     )
 
 
-def _problems(block: Block, raw: bytes, gone: Collection[str]) -> list[tuple[int, str, str]]:
+def _problems(
+    block: Block, raw: bytes, *, gone: Collection[str], doubled: Collection[str]
+) -> list[tuple[int, str, str]]:
     found: list[tuple[int, str, str]] = []
+    start = len(raw) - len(raw.lstrip())
     if block.kind is BlockKind.OPAQUE:
-        start = len(raw) - len(raw.lstrip())
         found.append((start, "unusable_entry", f"this entry can't be used: {_advice(block.reason)}"))
+    if block.entry is not None and block.entry.entry_id in doubled:
+        reason = (
+            f"another entry has the id {block.entry.entry_id} too, and only the first by path and place is found by "
+            "it; give one of them another id"
+        )
+        found.append((start, "duplicate_id", reason))
     found += _misread(raw)
     if not found:
         for entry_id in gone:
