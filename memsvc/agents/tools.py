@@ -279,7 +279,7 @@ _SHARED_FILE: Final = (
 )
 
 
-_CODE_CLOSED: Final = "The code block at its end was not closed; a closing fence was added. If more was meant, update it."
+_CODE_CLOSED: Final = "The code block at its end was not closed; a closing fence was added."
 
 
 def _notes_on(content: str) -> list[str]:

@@ -355,7 +355,7 @@ class Undone(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Told):
     """A file as a memory: known by its id, which it keeps when it is moved; `version` is its current one.
 
     `text` is None where it was not asked for, where the content is no text, and where a list leaves it out.
