@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memsvc.format import cut_file, normal_entry
+from memsvc.format.entries import closed_body
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import SuccessorDraft
@@ -200,7 +201,10 @@ def test_every_added_entry_is_found_and_reads_as_it_was_stored(
             del live[old]
         if step == "restore":
             services.restore_entry(memory, written.entry.entry_id, written.revision)
-    assert {entry_id: found(memory, entry_id) for entry_id in live} == live
+    # Text that leaves code open is closed by what is added below it.
+    live = {entry_id: closed_body(body) for entry_id, body in live.items()}
+    assert {entry_id: closed_body(found(memory, entry_id) or "") for entry_id in live} == live
     data = reads.read_file(memory, FACTS).data if live else b""
-    read = {block.entry.entry_id: block.entry.body for block in cut_file(FACTS, data) if block.entry}
+    entries = [block.entry for block in cut_file(FACTS, data) if block.entry]
+    read = {entry.entry_id: closed_body(entry.body) for entry in entries}
     assert live.items() <= read.items()
