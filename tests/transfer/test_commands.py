@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 from django.core.management.base import OutputWrapper
+from django.db import transaction
 
 from memsvc.format import MemoryCategory
 from memsvc.tree import services
@@ -217,13 +218,15 @@ def test_entries_that_were_stored_by_older_rules_are_listed(memory: Access) -> N
     )
     # As the rows stood before code blocks and such summaries were told apart.
     blocks = Block.objects.of(memory.tree)
-    blocks.filter(file__path="/memory/a.md").update(kind="entry", entry_id="mem_1")
-    blocks.filter(file__path="/memory/b.md").update(kind="opaque", entry_id="")
     out = StringIO()
+    with transaction.atomic():
+        blocks.filter(file__path="/memory/a.md").update(kind="entry", entry_id="mem_1")
+        blocks.filter(file__path="/memory/b.md").update(kind="opaque", entry_id="")
 
-    with pytest.raises(CommandError, match="findings"):
-        call_command("memory_check", slug_of(memory), stdout=out)
+        with pytest.raises(CommandError, match="findings"):
+            call_command("memory_check", slug_of(memory), stdout=out)
 
+        transaction.set_rollback(True)
     found = [line for line in out.getvalue().splitlines() if line.startswith("read_otherwise")]
     later = "from the next change of the file on"
     assert [line.split(maxsplit=1)[1] for line in found] == [
