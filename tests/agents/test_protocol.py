@@ -399,7 +399,7 @@ def test_a_model_reads_what_can_not_be_found_in_what_it_wrote(backend: Any, runs
     tools = {tool.name: tool for tool in middleware.tools}
 
     def call(name: str, **arguments: Any) -> ToolMessage:
-        runtime: Any = ToolRuntime({}, None, {}, lambda _: None, "1", None)  # type: ignore[arg-type]
+        runtime: Any = ToolRuntime({}, None, {}, lambda _: None, "1", None)
         tool: Any = tools[name]
         if runs_async:
             answer = asyncio.run(tool.coroutine(**arguments, runtime=runtime))

@@ -14,7 +14,7 @@ from memsvc.tree.access import Access
 from memsvc.tree.drafts import SuccessorDraft
 from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.models import Block
-from memsvc.tree.operations import AppendFile, WriteFile
+from memsvc.tree.operations import AppendFile, Operation, WriteFile
 from tests.tree.support import FACTS, add, text
 
 pytestmark = pytest.mark.django_db
@@ -102,7 +102,7 @@ def test_an_edit_that_lets_code_swallow_an_entry_is_told(memory: Access) -> None
 
 def test_batches_uploads_moves_and_restores_tell_what_is_theirs(memory: Access) -> None:
     broken = RAW.replace("facts", "fact")
-    written = [
+    written: list[Operation] = [
         WriteFile("/memory/a.md", broken),
         WriteFile("/memory/b.md", RAW),
         AppendFile("/memory/b.md", RAW),
@@ -185,13 +185,15 @@ def test_every_added_entry_is_found_and_reads_as_it_was_stored(
         if step == "raw":
             # Whoever writes text below an entry writes into it: the last one may read otherwise now.
             services.append_file(memory, FACTS, "\n" + body)
-            live = {entry_id: body for entry_id in live if (body := found(memory, entry_id)) is not None}
+            live = {entry_id: now for entry_id in live if (now := found(memory, entry_id)) is not None}
             continue
         if step == "retire" and live:
             services.retire_entry(memory, live.popitem()[0])
             continue
         try:
-            more = {"expires_at": datetime.now(tz=UTC) + timedelta(days=1)} if step == "expiring" else {}
+            more: dict[str, Any] = (
+                {"expires_at": datetime.now(tz=UTC) + timedelta(days=1)} if step == "expiring" else {}
+            )
             old = next(iter(live), None) if step == "supersede" else None
             written = add(memory, body or "x", supersedes=old, **more)
         except ValueError:
