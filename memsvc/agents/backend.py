@@ -26,6 +26,7 @@ from deepagents.backends.protocol import (
 from memsvc.client.results import (
     Mount,
     edit_refusal,
+    edit_result,
     file_info,
     glob_result,
     grep_match,
@@ -34,6 +35,8 @@ from memsvc.client.results import (
     read_result,
     refusal,
     transfer_refusal,
+    upload_response,
+    write_result,
 )
 from memsvc.format import Confidence, FormatError, IndexRow, MemoryCategory, MemoryHit, MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
@@ -45,7 +48,7 @@ from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.errors import Busy, EntryNotFound, FileNotFound, IsFolder, TreeError, Unavailable
 from memsvc.tree.models import Tree
 from memsvc.tree.reads import EntryFilter
-from memsvc.tree.results import EntriesPage, EntryRead
+from memsvc.tree.results import EntriesPage, EntryRead, Uploaded
 from tenants.actors import SYSTEM, Actor
 
 logger = logging.getLogger(__name__)
@@ -111,8 +114,8 @@ class PostgresBackend(BackendProtocol):
     def write(self, file_path: str, content: str) -> WriteResult:
         def work() -> WriteResult:
             path = canonical_path(file_path)
-            services.write_file(self._access, self._mount.to_tree(path), content)
-            return WriteResult(path=path)
+            written = services.write_file(self._access, self._mount.to_tree(path), content)
+            return write_result(path, written.warnings)
 
         return _answer(work, lambda error: WriteResult(error=_refusal(error, file_path)))
 
@@ -120,7 +123,7 @@ class PostgresBackend(BackendProtocol):
         def work() -> EditResult:
             path = self._existing_file(file_path)
             edited = services.edit_file(self._access, path, old_string, new_string, replace_all=replace_all)
-            return EditResult(path=self._mount.to_agent(edited.path), occurrences=edited.occurrences)
+            return edit_result(self._mount.to_agent(edited.path), edited.occurrences, edited.warnings)
 
         return _answer(
             work,
@@ -169,7 +172,7 @@ class PostgresBackend(BackendProtocol):
             pairs = [(self._mount.to_tree(canonical_path(path)), bytes(data)) for path, data in good]
             uploaded = iter(services.upload_files(self._access, pairs) if pairs else [])
             return [
-                FileUploadResponse(path=path, error=next(uploaded).error) if verdict is None else verdict
+                _verdict(path, next(uploaded)) if verdict is None else verdict
                 for (path, _), verdict in zip(files, verdicts, strict=True)
             ]
 
@@ -313,6 +316,10 @@ def _bad_upload(path: str, content: object) -> FileUploadResponse | None:
     if not isinstance(content, bytes | bytearray | memoryview):
         return FileUploadResponse(path=path, error="the content must be bytes")
     return None
+
+
+def _verdict(path: str, uploaded: Uploaded) -> FileUploadResponse:
+    return upload_response(path, uploaded.error, uploaded.warnings)
 
 
 def _hit(found: EntryRead) -> MemoryHit:

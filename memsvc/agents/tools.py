@@ -12,7 +12,16 @@ from pydantic import Field, ValidationError, WithJsonSchema
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
 from memsvc.agents.store import MemoryStore
-from memsvc.format import Confidence, IndexRow, MemoryCategory, MemoryEntry, MemoryHit, MemoryKind, entry_path
+from memsvc.format import (
+    Confidence,
+    IndexRow,
+    MemoryCategory,
+    MemoryEntry,
+    MemoryHit,
+    MemoryKind,
+    code_end,
+    entry_path,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -224,8 +233,8 @@ class _Writing:
             confidence=_member(Confidence, confidence),
             title=title,
         )
-        answer = f"Stored {hit.entry.entry_id} in {hit.path}."
-        return f"{answer}\n{_SHARED_FILE}" if shared else answer
+        notes = [_SHARED_FILE] if shared else []
+        return "\n".join([f"Stored {hit.entry.entry_id} in {hit.path}.", *notes, *_notes_on(content)])
 
     def memory_update(
         self,
@@ -260,13 +269,21 @@ class _Writing:
             confidence=_member(Confidence, confidence),
             supersedes=entry_id,
         )
-        return f"Stored {hit.entry.entry_id} in {hit.path}, superseding {entry_id}."
+        answer = f"Stored {hit.entry.entry_id} in {hit.path}, superseding {entry_id}."
+        return "\n".join([answer, *_notes_on(content)])
 
 
 _SHARED_FILE: Final = (
     "That file existed already. If this replaces an entry in it, supersede that one with memory_update; if it is "
     "another procedure, give it a title of its own."
 )
+
+
+_CODE_CLOSED: Final = "The code block at its end was not closed; a closing fence was added."
+
+
+def _notes_on(content: str) -> list[str]:
+    return [_CODE_CLOSED] if code_end(b"\n" + content.encode(errors="replace")) else []
 
 
 def _as_tool(function: Callable[..., str]) -> BaseTool:

@@ -28,6 +28,7 @@ from memsvc.tree.results import (
     Restored,
     RevisionDetail,
     RevisionRead,
+    Told,
     Undone,
     Uploaded,
     Written,
@@ -125,6 +126,14 @@ def match(found: Match) -> Json:
     return {"path": found.path, "line": found.line, "text": found.text}
 
 
+def warnings(result: Told) -> list[Json]:
+    """What the writer of a file has to know: of what looks like an entry and can't be found."""
+    return [
+        {"path": each.path, "line": each.line, "code": each.code, "reason": each.reason}
+        for each in result.warnings
+    ]
+
+
 def written(result: Written) -> Json:
     return {
         "path": result.path,
@@ -132,6 +141,7 @@ def written(result: Written) -> Json:
         "created": result.created,
         "changed": result.changed,
         "size": result.size,
+        "warnings": warnings(result),
     }
 
 
@@ -141,11 +151,17 @@ def edited(result: Edited) -> Json:
         "revision": result.revision,
         "occurrences": result.occurrences,
         "size": result.size,
+        "warnings": warnings(result),
     }
 
 
 def deleted(result: Deleted) -> Json:
-    return {"path": result.path, "revision": result.revision, "files": result.files}
+    return {
+        "path": result.path,
+        "revision": result.revision,
+        "files": result.files,
+        "warnings": warnings(result),
+    }
 
 
 def moved(result: Moved) -> Json:
@@ -154,11 +170,12 @@ def moved(result: Moved) -> Json:
         "destination": result.destination,
         "revision": result.revision,
         "files": result.files,
+        "warnings": warnings(result),
     }
 
 
 def uploaded(result: Uploaded) -> Json:
-    return {"path": result.path, "error": result.error}
+    return {"path": result.path, "error": result.error, "warnings": warnings(result)}
 
 
 def downloaded(path: str, found: FileContent | None, error: str | None) -> Json:
@@ -242,11 +259,17 @@ def entry_written(result: EntryWritten) -> Json:
         "superseded": result.superseded,
         "file_created": result.file_created,
         "peer_readable": result.peer_readable,
+        "warnings": warnings(result),
     }
 
 
 def entry_retired(result: EntryRetired) -> Json:
-    return {"id": result.entry_id, "path": result.path, "revision": result.revision}
+    return {
+        "id": result.entry_id,
+        "path": result.path,
+        "revision": result.revision,
+        "warnings": warnings(result),
+    }
 
 
 def index(view: IndexView) -> Json:

@@ -21,10 +21,11 @@ from deepagents.backends.protocol import (
 
 from memsvc.client.errors import Conflict, Forbidden, MemsvcError, NotFound
 from memsvc.client.http import MemsvcClient
-from memsvc.client.records import EntryRead, EntryWritten
+from memsvc.client.records import EntryRead, EntryWritten, Uploaded
 from memsvc.client.results import (
     Mount,
     edit_refusal,
+    edit_result,
     file_info,
     glob_result,
     grep_match,
@@ -33,6 +34,8 @@ from memsvc.client.results import (
     read_result,
     refusal,
     transfer_refusal,
+    upload_response,
+    write_result,
 )
 from memsvc.format.entries import Confidence, MemoryHit
 from memsvc.format.errors import FormatError
@@ -127,8 +130,8 @@ class RemoteBackend(BackendProtocol):
         try:
             path = canonical_path(file_path)
             self._require_write()
-            self._client.write_file(self._mount.to_tree(path), content)
-            return WriteResult(path=path)
+            written = self._client.write_file(self._mount.to_tree(path), content)
+            return write_result(path, written.warnings)
         except Exception as error:
             return WriteResult(error=refusal(*_reason(error), file_path))
 
@@ -137,7 +140,7 @@ class RemoteBackend(BackendProtocol):
             path = self._existing_file(file_path)
             self._require_write()
             edited = self._client.edit_file(path, old_string, new_string, replace_all=replace_all)
-            return EditResult(path=self._mount.to_agent(path), occurrences=edited.occurrences)
+            return edit_result(self._mount.to_agent(path), edited.occurrences, edited.warnings)
         except Exception as error:
             return EditResult(error=edit_refusal(*_reason_for_file(error), file_path))
 
@@ -182,11 +185,13 @@ class RemoteBackend(BackendProtocol):
         verdicts = [FileUploadResponse(path=path) for path, _ in files]
         for batch in _upload_batches(self._uploadable(files, verdicts)):
             try:
-                errors = self._upload([(path, content) for _, path, content in batch])
+                uploaded = self._upload([(path, content) for _, path, content in batch])
             except Exception as error:
-                errors = [transfer_refusal(*_reason(error), files[at][0]) for at, _, _ in batch]
-            for (at, _, _), verdict in zip(batch, errors, strict=True):
-                verdicts[at].error = verdict
+                for at, _, _ in batch:
+                    verdicts[at].error = transfer_refusal(*_reason(error), files[at][0])
+                continue
+            for (at, _, _), done in zip(batch, uploaded, strict=True):
+                verdicts[at] = upload_response(files[at][0], done.error, done.warnings)
         return verdicts
 
     def download_files(self, paths: list[str]) -> list[FileDownloadResponse]:
@@ -325,12 +330,12 @@ class RemoteBackend(BackendProtocol):
             except Exception as error:
                 verdicts[at].error = transfer_refusal(*_reason(error), path)
 
-    def _upload(self, files: Sequence[tuple[str, bytes]]) -> list[str | None]:
+    def _upload(self, files: Sequence[tuple[str, bytes]]) -> Sequence[Uploaded]:
         if len(files) == 1 and len(files[0][1]) > _UPLOAD_BYTES:
             # As it is: in base64 it might be more than the server takes.
-            self._client.write_file(*files[0])
-            return [None]
-        return [uploaded.error for uploaded in self._client.upload_files(files)]
+            written = self._client.write_file(*files[0])
+            return [Uploaded(written.path, None, warnings=written.warnings)]
+        return self._client.upload_files(files)
 
     def _download(self, wanted: Sequence[tuple[int, str]], answers: list[FileDownloadResponse]) -> None:
         try:

@@ -15,6 +15,7 @@ from typing import Final
 
 from memsvc.client.errors import Conflict, MemsvcError, NotFound, PreconditionFailed
 from memsvc.client.http import MemsvcClient
+from memsvc.client.records import Told
 from memsvc.format import count_lines, dominant_newline, places_of, plain_line_ends, text_lines
 
 MEMORIES: Final = "/memories"
@@ -104,12 +105,12 @@ class MemoryTool:
     def _create(self, command: Mapping[str, object]) -> str:
         path, text = _path_below(command, "path"), _text(command, "file_text")
         try:
-            self._client.write_file(self._in_tree(path), text, create_only=True)
+            written = self._client.write_file(self._in_tree(path), text, create_only=True)
         except PreconditionFailed:
             raise _Refused(
                 f"File {path} already exists. Change it with str_replace or insert, or delete it first."
             ) from None
-        return f"File created successfully at: {path}"
+        return f"File created successfully at: {path}{_told(written)}"
 
     def _str_replace(self, command: Mapping[str, object]) -> str:
         path = _path_below(command, "path")
@@ -133,10 +134,11 @@ class MemoryTool:
             ((start, end),) = places
             return text[:start] + _in_line_ends_of(text, new) + text[end:], _line_at(text, start)
 
-        text, line = self._changed(path, replaced)
+        text, line, told = self._changed(path, replaced)
         last = line + _line_at(new, len(new)) - 1 + SNIPPET_LINES
         snippet = _numbered(text_lines(text), max(1, line - SNIPPET_LINES), last)
-        return f"The memory file has been edited. Here's a snippet of {path} with line numbers:\n{snippet}"
+        edited = f"The memory file has been edited. Here's a snippet of {path} with line numbers:\n{snippet}"
+        return edited + told
 
     def _insert(self, command: Mapping[str, object]) -> str:
         path, added = _path_below(command, "path"), _text(command, "insert_text")
@@ -152,8 +154,8 @@ class MemoryTool:
             above, below = "".join(lines[:after]), "".join(lines[after:])
             return _joined(above, _in_line_ends_of(text, added), below), after
 
-        self._changed(path, inserted)
-        return f"The file {path} has been edited."
+        _, _, told = self._changed(path, inserted)
+        return f"The file {path} has been edited.{told}"
 
     def _delete(self, command: Mapping[str, object]) -> str:
         path = _path_below(command, "path")
@@ -166,7 +168,7 @@ class MemoryTool:
     def _rename(self, command: Mapping[str, object]) -> str:
         old, new = _path_below(command, "old_path"), _path_below(command, "new_path")
         try:
-            self._client.move(self._in_tree(old), self._in_tree(new))
+            moved = self._client.move(self._in_tree(old), self._in_tree(new))
         except NotFound:
             raise _missing(old) from None
         except Conflict as error:
@@ -175,12 +177,15 @@ class MemoryTool:
             raise _Refused(
                 f"The destination {new} already exists. Choose another path, or delete it first."
             ) from None
-        return f"Successfully renamed {old} to {new}"
+        return f"Successfully renamed {old} to {new}{_told(moved)}"
 
     # Files
 
-    def _changed(self, path: str, change: Callable[[str], tuple[str, int]]) -> tuple[str, int]:
-        """Write what `change` makes of a file's text, unless somebody else wrote it meanwhile: then once more."""
+    def _changed(self, path: str, change: Callable[[str], tuple[str, int]]) -> tuple[str, int, str]:
+        """Write what `change` makes of a file's text, unless somebody else wrote it meanwhile: then once more.
+
+        The third part of the answer is what the model has to know of what it wrote.
+        """
         for _ in range(_ATTEMPTS):
             try:
                 text, etag = self._read(path)
@@ -192,10 +197,10 @@ class MemoryTool:
                 raise _Refused(f"The path {path} is a directory. Name a file in it.") from None
             new, line = change(text)
             try:
-                self._client.write_file(self._in_tree(path), new, if_match=etag)
+                written = self._client.write_file(self._in_tree(path), new, if_match=etag)
             except PreconditionFailed:
                 continue
-            return new, line
+            return new, line, _told(written)
         raise _Refused(f"{path} is being changed by others right now. View it, and try again.")
 
     def _read(self, path: str) -> tuple[str, str | None]:
@@ -268,6 +273,11 @@ def _view_range(command: Mapping[str, object], total: int) -> tuple[int, int]:
 
 def _missing(path: str) -> _Refused:
     return _Refused(f"The path {path} does not exist. Please provide a valid path.")
+
+
+def _told(done: Told) -> str:
+    lines = [f"- line {each.line}: {each.reason}" for each in done.warnings]
+    return "\n".join(["", "Take care:", *lines]) if lines else ""
 
 
 # Lines

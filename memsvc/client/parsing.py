@@ -212,6 +212,17 @@ def window(data: Json, etag: str | None) -> records.Window:
     )
 
 
+def warnings(data: Json) -> tuple[records.WriteWarning, ...]:
+    # An older server tells nothing.
+    told = objects(data, "warnings") if "warnings" in data else []
+    return tuple(
+        records.WriteWarning(
+            text(each, "path"), number(each, "line"), text(each, "code"), text(each, "reason")
+        )
+        for each in told
+    )
+
+
 def written(data: Json, etag: str | None) -> records.Written:
     return records.Written(
         path=text(data, "path"),
@@ -220,6 +231,7 @@ def written(data: Json, etag: str | None) -> records.Written:
         changed=flag(data, "changed"),
         size=number(data, "size"),
         etag=etag,
+        warnings=warnings(data),
     )
 
 
@@ -230,16 +242,23 @@ def edited(data: Json, etag: str | None) -> records.Edited:
         occurrences=optional_number(data, "occurrences") or 0,
         size=number(data, "size"),
         etag=etag,
+        warnings=warnings(data),
     )
 
 
 def deleted(data: Json) -> records.Deleted:
-    return records.Deleted(text(data, "path"), number(data, "revision"), number(data, "files"))
+    return records.Deleted(
+        text(data, "path"), number(data, "revision"), number(data, "files"), warnings=warnings(data)
+    )
 
 
 def moved(data: Json) -> records.Moved:
     return records.Moved(
-        text(data, "source"), text(data, "destination"), number(data, "revision"), number(data, "files")
+        text(data, "source"),
+        text(data, "destination"),
+        number(data, "revision"),
+        number(data, "files"),
+        warnings=warnings(data),
     )
 
 
@@ -256,7 +275,7 @@ def found_files(data: Json) -> records.FoundFiles:
 
 
 def uploaded(data: Json) -> records.Uploaded:
-    return records.Uploaded(text(data, "path"), optional_text(data, "error"))
+    return records.Uploaded(text(data, "path"), optional_text(data, "error"), warnings=warnings(data))
 
 
 def downloaded(data: Json) -> records.Downloaded:
@@ -328,13 +347,16 @@ def entry_written(data: Json) -> records.EntryWritten:
         superseded=optional_text(data, "superseded"),
         file_created=flag(data, "file_created"),
         peer_readable=flag(data, "peer_readable"),
+        warnings=warnings(data),
         expires_at=optional_moment(data, "expires_at"),
         metadata=metadata(data),
     )
 
 
 def entry_retired(data: Json) -> records.EntryRetired:
-    return records.EntryRetired(text(data, "id"), text(data, "path"), number(data, "revision"))
+    return records.EntryRetired(
+        text(data, "id"), text(data, "path"), number(data, "revision"), warnings=warnings(data)
+    )
 
 
 def index_row(data: Json) -> IndexRow:
@@ -485,7 +507,7 @@ def entry_version(data: Json) -> records.EntryVersion:
 
 
 def restored(data: Json) -> records.Restored:
-    return records.Restored(number(data, "revision"), texts(data, "paths"))
+    return records.Restored(number(data, "revision"), texts(data, "paths"), warnings=warnings(data))
 
 
 def undo_conflict(data: Json) -> records.UndoConflict:
@@ -498,4 +520,5 @@ def undone(data: Json) -> records.Undone:
         undone=numbers(data, "undone"),
         paths=texts(data, "paths"),
         conflicts=tuple(undo_conflict(item) for item in objects(data, "conflicts")),
+        warnings=warnings(data),
     )

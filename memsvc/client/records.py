@@ -147,7 +147,27 @@ class FileBytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteWarning:
+    """What a write left in a file that looks like an entry and can't be found, or what was mended.
+
+    `line` counts from 1; `code` is stable, `reason` says what is wrong and what to do.
+    """
+
+    path: str
+    line: int
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The answer of a write, with what its writer has to know."""
+
+    warnings: tuple[WriteWarning, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Told):
     """`changed` is False when the file already held exactly this; `revision` is then the tree's current one."""
 
     path: str
@@ -159,7 +179,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(Told):
     """`occurrences` counts the replacements; 0 for an append."""
 
     path: str
@@ -170,14 +190,14 @@ class Edited:
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
+class Deleted(Told):
     path: str
     revision: int
     files: int
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Told):
     source: str
     destination: str
     revision: int
@@ -208,7 +228,7 @@ class FoundFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class Uploaded:
+class Uploaded(Told):
     """The verdict on one file of an upload: `error` is None, a code of the backend protocol, or a sentence."""
 
     path: str
@@ -262,7 +282,7 @@ class Hit(EntryRead):
 
 
 @dataclass(frozen=True, slots=True)
-class EntryWritten:
+class EntryWritten(Told):
     """A new entry. `superseded` is the id that it retired; `file_created` says that it began its file.
 
     `peer_readable` is False when deep-memory-agent's parser would cut the body at a `---` line.
@@ -287,7 +307,7 @@ class Accesses:
 
 
 @dataclass(frozen=True, slots=True)
-class EntryRetired:
+class EntryRetired(Told):
     entry_id: str
     path: str
     revision: int
@@ -471,7 +491,7 @@ class EntryVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(Told):
     """`paths` are the files that became what they were; none when they were that already."""
 
     revision: int
@@ -488,7 +508,7 @@ class UndoConflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class Undone(Told):
     """`revision` is the one that undid, or the tree's current one after a dry run or when nothing was changed."""
 
     revision: int

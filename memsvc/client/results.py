@@ -5,7 +5,8 @@ of the two it is talking to. Paths are those that the agent uses: the mount's ro
 """
 
 import base64
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Final, Protocol
@@ -15,11 +16,14 @@ from deepagents.backends.protocol import (
     INVALID_PATH,
     IS_DIRECTORY,
     PERMISSION_DENIED,
+    EditResult,
     FileData,
     FileInfo,
+    FileUploadResponse,
     GlobResult,
     GrepMatch,
     ReadResult,
+    WriteResult,
 )
 
 from memsvc.format.paths import canonical_folder
@@ -58,6 +62,15 @@ class MatchLike(Protocol):
     def line(self) -> int: ...
     @property
     def text(self) -> str: ...
+
+
+class WarningLike(Protocol):
+    @property
+    def line(self) -> int: ...
+    @property
+    def code(self) -> str: ...
+    @property
+    def reason(self) -> str: ...
 
 
 class PageLike(Protocol):
@@ -135,6 +148,83 @@ def read_result(page: PageLike) -> ReadResult:
         next_offset=page.next_offset,
         no_lines_requested=page.no_lines_requested,
     )
+
+
+class _ToldPath(str):
+    """The path of a file, which the text of a tool shows with what its writer has to know."""
+
+    __slots__ = ("told",)
+    told: str
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec) + self.told
+
+
+# A result of the protocol has no field for it, an error would say that nothing was done, and a composite backend
+# puts its own path in. The tools print the path, so that it is where a model gets to read it.
+def _path_told(path: str, warnings: Sequence[WarningLike], *, quoted: bool) -> str:
+    shown = _ToldPath(path)
+    told = warnings_text(warnings)
+    shown.told = f"', but take care:\n{told}\nMend it in '{path}" if quoted else f", but take care:\n{told}"
+    return shown
+
+
+def warnings_text(warnings: Sequence[WarningLike]) -> str:
+    """Warnings for a model, a line for each."""
+    return "\n".join(f"- line {each.line}: {each.reason}" for each in warnings)
+
+
+@dataclass
+class ToldWriteResult(WriteResult):
+    """A write that was done, and what its writer has to know: in `warnings`, and in the tool's text."""
+
+    warnings: tuple[WarningLike, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.path = self.path
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "path" and isinstance(value, str) and self.warnings:
+            value = _path_told(str(value), self.warnings, quoted=False)
+        super().__setattr__(name, value)
+
+
+@dataclass
+class ToldEditResult(EditResult):
+    """An edit that was done, and what its writer has to know: in `warnings`, and in the tool's text."""
+
+    warnings: tuple[WarningLike, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.path = self.path
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "path" and isinstance(value, str) and self.warnings:
+            value = _path_told(str(value), self.warnings, quoted=True)
+        super().__setattr__(name, value)
+
+
+@dataclass
+class ToldUploadResponse(FileUploadResponse):
+    """A file that was stored, and what its writer has to know."""
+
+    warnings: tuple[WarningLike, ...] = ()
+
+
+def write_result(path: str, warnings: Sequence[WarningLike]) -> WriteResult:
+    return ToldWriteResult(path=path, warnings=tuple(warnings)) if warnings else WriteResult(path=path)
+
+
+def edit_result(path: str, occurrences: int, warnings: Sequence[WarningLike]) -> EditResult:
+    if not warnings:
+        return EditResult(path=path, occurrences=occurrences)
+    return ToldEditResult(path=path, occurrences=occurrences, warnings=tuple(warnings))
+
+
+def upload_response(path: str, error: str | None, warnings: Sequence[WarningLike]) -> FileUploadResponse:
+    if not warnings:
+        return FileUploadResponse(path=path, error=error)
+    return ToldUploadResponse(path=path, error=error, warnings=tuple(warnings))
 
 
 def is_media(path: str) -> bool:

@@ -6,9 +6,11 @@ from memsvc.format.documents import (
     BlockKind,
     append_to,
     appended,
+    code_end,
     cut,
     cut_file,
     dominant_newline,
+    last_part,
     superseded,
     with_superseded,
 )
@@ -92,6 +94,7 @@ from memsvc.format.paths import (
     strict_path,
     visible_path,
 )
+from memsvc.format.problems import Problem, closed_code, problems_in
 from memsvc.format.recovery import for_peers, recovered_entry
 from memsvc.format.scaffold import MEMORY_DIRECTORIES, PROCEDURE_TEMPLATE, SCAFFOLD
 from memsvc.format.text import checked_text, count_lines, one_line, places_of, plain_line_ends, text_lines
@@ -135,6 +138,7 @@ __all__ = [
     "MemoryHit",
     "MemoryKind",
     "Metadata",
+    "Problem",
     "ancestors_of",
     "append_to",
     "appended",
@@ -143,6 +147,8 @@ __all__ = [
     "category_directory",
     "checked_metadata",
     "checked_text",
+    "closed_code",
+    "code_end",
     "compose_entry",
     "composed_path",
     "count_lines",
@@ -159,6 +165,7 @@ __all__ = [
     "index_target",
     "is_memory_file",
     "is_router",
+    "last_part",
     "merged_row",
     "metadata_of",
     "new_entry_id",
@@ -172,6 +179,7 @@ __all__ = [
     "place_for",
     "places_of",
     "plain_line_ends",
+    "problems_in",
     "recovered_entry",
     "render_document",
     "render_entry",

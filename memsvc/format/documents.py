@@ -1,7 +1,7 @@
 """Files as blocks whose concatenation is the file, byte for byte, and the edits that change only what they must."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from memsvc.format.blocks import (
@@ -21,7 +21,7 @@ from memsvc.format.entries import (
     read_entry,
 )
 from memsvc.format.errors import InvalidEntry
-from memsvc.format.fences import BOM, SEPARATOR, EntrySpan, entry_spans, unterminated_at
+from memsvc.format.fences import BOM, SEPARATOR, EntrySpan, code_closing, entry_spans, unterminated_at
 from memsvc.format.frontmatter import text_line
 from memsvc.format.indexes import cut_index
 from memsvc.format.paths import is_memory_file, is_router
@@ -33,9 +33,11 @@ __all__ = [
     "BlockKind",
     "append_to",
     "appended",
+    "code_end",
     "cut",
     "cut_file",
     "dominant_newline",
+    "last_part",
     "superseded",
     "with_superseded",
 ]
@@ -75,19 +77,39 @@ def cut_file(path: str, data: bytes, *, known: Mapping[bytes, BlockKind] = _NONE
 def append_to(last: bytes, entry_text: str, *, newline: str = "\n") -> bytes:
     """Return what to add to a file whose last stored block is `last`, so that `entry_text` is its next entry.
 
-    `last` is b"" for a missing or empty file. Added are what is missing of a line end and a blank line, a comment
-    line where an unterminated frontmatter would swallow the entry, and the entry with `newline` as its line ends.
-    All of it is one stored block. (A line end that `last` lacks is the one byte that a later cut of the whole file
-    gives to the block before; blank lines that `last` ends with, it gives to the new one.)
+    `last` is b"" for a missing or empty file, and all of the free text where the file holds no entry. Added are what
+    is missing of a line end and a blank line, the end of a code block or a comment line where an open code block or
+    frontmatter would swallow the entry, and the entry with `newline` as its line ends. All of it is one stored block.
+    (A line end and the `code_end` that `last` lacks a later cut of the whole file gives to the block before; blank
+    lines that `last` ends with, it gives to the new one.)
     """
     return _gap_below(last, newline.encode()) + entry_text.replace("\n", newline).encode()
 
 
 def appended(data: bytes, entry_text: str) -> bytes:
     """Return a whole memory file with an entry added at its end, in the file's own line ends."""
-    blocks = _cut_memory_file(data)
-    last = blocks[-1].raw if blocks else b""
-    return data + append_to(last, entry_text, newline=dominant_newline(data))
+    return data + append_to(last_part(_cut_memory_file(data)), entry_text, newline=dominant_newline(data))
+
+
+def last_part(blocks: Sequence[Block]) -> bytes:
+    """Return the last entry of a file with its body, or all of the free text where it holds no entry."""
+    if blocks and blocks[-1].kind is BlockKind.TEXT:
+        return b"".join(block.raw for block in blocks)
+    return blocks[-1].raw if blocks else b""
+
+
+def code_end(part: bytes, *, newline: str = "\n") -> bytes:
+    """Return what is missing at the end of an entry, or of free text, for no code block to be left open there."""
+    fence = code_closing(part)
+    line_end = newline.encode()
+    return _missing_line_end(part, line_end) + fence + line_end if fence else b""
+
+
+def _missing_line_end(part: bytes, line_end: bytes) -> bytes:
+    if part.endswith(b"\n"):
+        return b""
+    # A lone "\r" at the very end is content; a bare "\n" would make it a part of the line end.
+    return b"\r\n" if part.endswith(b"\r") else line_end
 
 
 def superseded(raw: bytes, by: str) -> bytes:
@@ -97,7 +119,8 @@ def superseded(raw: bytes, by: str) -> bytes:
     above the second fence; it takes the line end of the line above it. An empty `superseded_by` is filled in place.
     Raises `InvalidEntry` where the block is no usable entry, or is superseded already.
     """
-    spans = entry_spans(raw)
+    # What was stored when an indented `---` still closed a frontmatter has to be shown as it was.
+    spans = entry_spans(raw) or entry_spans(raw, closed_by_indented=True)
     if not spans:
         raise InvalidEntry("the block is no entry; only entries can be superseded")
     head = _Head(raw, spans[0])
@@ -214,6 +237,8 @@ def _fits(body: str) -> bool:
 
 
 def _gap_below(last: bytes, line_end: bytes) -> bytes:
+    if closing := code_end(last, newline=line_end.decode()):
+        return closing + line_end
     gap = blank_line_below(last, line_end)
     return gap if unterminated_at(last) is None else gap + SEPARATOR + 2 * line_end
 
@@ -301,7 +326,7 @@ class _Head:
 
 
 def _reads_as(raw: bytes, expected: MemoryEntry) -> bool:
-    spans = entry_spans(raw)
+    spans = entry_spans(raw) or entry_spans(raw, closed_by_indented=True)
     if len(spans) != 1:
         return False
     span = spans[0]

@@ -10,7 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from memsvc.format.errors import InvalidEntry
-from memsvc.format.fences import SEPARATOR, EntrySpan, entry_spans, unterminated_at
+from memsvc.format.fences import SEPARATOR, EntrySpan, code_closing, entry_spans, unterminated_at
 from memsvc.format.frontmatter import (
     KNOWN_KEYS,
     MAX_FRONTMATTER_BYTES,
@@ -182,6 +182,15 @@ def trimmed_body(text: str) -> str:
     return text[first_line:]
 
 
+def closed_body(body: str) -> str:
+    """Return a body with the line that closes its last code block, where that is missing."""
+    # A body is a text of its own, and has a blank line above it.
+    closing = code_closing(b"\n" + body.encode(errors="surrogatepass"))
+    if not closing:
+        return body
+    return body + "\n" * (not body.endswith("\n")) + closing.decode()
+
+
 def parse_entries(text: str) -> list[MemoryEntry]:
     """Return the usable entries of a file's text, in order."""
     return split_document(text)[1]
@@ -269,8 +278,9 @@ def normal_entry(entry: MemoryEntry) -> MemoryEntry:
     """Return an entry as it is stored and will be read back.
 
     One-line fields lose line breaks and double blanks, an empty source is the default one, empty tags go, a naive
-    `created` is UTC, and the body has `\\n` line ends and no blank lines at either end. Raises `InvalidText` or
-    `InvalidEntry` for what can't be stored.
+    `created` is UTC, and the body has `\\n` line ends, no blank lines at either end, and no code block that is never
+    closed: what is below it in the file would be read as code. Raises `InvalidText` or `InvalidEntry` for what can't
+    be stored.
     """
     if len(entry.tags) > MAX_TAGS:
         raise InvalidEntry(f"an entry takes at most {MAX_TAGS} tags; leave some out")
@@ -372,7 +382,7 @@ def _checked_body(body: str) -> str:
     if len(body) > 2 * MAX_BODY_BYTES:
         raise _body_too_large()
     # A "\r" that stands before a line end would be read as a part of it.
-    stored = trimmed_body(re.sub(r"\r+(?=\n|\Z)", "", body))
+    stored = closed_body(trimmed_body(re.sub(r"\r+(?=\n|\Z)", "", body)))
     if len(stored.encode()) > MAX_BODY_BYTES:
         raise _body_too_large()
     return stored

@@ -1,8 +1,9 @@
-"""Where entries begin and end in the bytes of a file."""
+"""Where entries begin and end in the bytes of a file, and where its code is."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 BOM = b"\xef\xbb\xbf"
 
@@ -11,7 +12,7 @@ SEPARATOR = b"<!-- -->"
 
 # A line ends at "\n", perhaps with "\r" before it; nothing else ends one.
 _DASHES_TO_LINE_END = re.compile(rb"---[ \t]*+(?:\r?\n|\Z)")
-_NO_FRONTMATTER = re.compile(
+NO_FRONTMATTER = re.compile(
     rb"""^(?!
         [ \t]                                           # continues the line above
       | -(?:[ \t\r\n]|\Z)                               # an item of a list
@@ -22,6 +23,20 @@ _NO_FRONTMATTER = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 _ID = re.compile(rb"^id:[ \t]+[^\s#]", re.MULTILINE)
+
+# CommonMark's rule for fenced code blocks: at most three blanks, and no backtick in what follows backticks.
+_CODE_OPENING = re.compile(
+    rb"(?:^|(?<=\A\xef\xbb\xbf)) {0,3}+(`{3,}+(?=[^`\n]*+$)|~{3,}+)[^\n]*+(?:\n|\Z)", re.MULTILINE
+)
+_CODE_CLOSING = {
+    b"`": re.compile(rb"^ {0,3}+(`{3,}+)[ \t]*+\r?(?:\n|\Z)", re.MULTILINE),
+    b"~": re.compile(rb"^ {0,3}+(~{3,}+)[ \t]*+\r?(?:\n|\Z)", re.MULTILINE),
+}
+# The marker of a list item and the blanks before its content; with more than four of them that is indented code.
+_LIST_ITEM = re.compile(
+    rb"(?! {0,3}+(?:(?:-[ \t]*+){3,}+|(?:\*[ \t]*+){3,}+)\r?(?:\n|\Z))"
+    rb" {0,3}(?:[-+*]|[0-9]{1,9}[.)])(?: {1,4}(?=[^ \t\r\n])|(?=[ \t\r\n]|\Z))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +51,44 @@ class EntrySpan:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Fence:
+class Fence(NamedTuple):
+    """A line of three dashes. `may_open` says that it is the first line, or below a blank one; `may_close` that
+    nothing stands before the dashes."""
+
     start: int
     end: int
-    may_open: bool  # the first line, or below a blank one
+    may_open: bool
+    may_close: bool
 
 
-def entry_spans(data: bytes) -> list[EntrySpan]:
-    """Find the entries of a file, in order. What lies above the first one is free text."""
-    return _spans_and_rest(data)[0]
+class CodeBlock(NamedTuple):
+    """A fenced code block, from its opening line to below its closing one; to the end of the data if `is_open`."""
+
+    start: int
+    end: int
+    fence: bytes
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """The entries of a file, the fences outside of code that belong to none, and the code block that is never closed.
+
+    `unterminated` is the fence of a frontmatter with an id that the end of the data leaves open.
+    """
+
+    spans: list[EntrySpan]
+    other_fences: list[Fence]
+    open_code: CodeBlock | None
+    unterminated: Fence | None
+
+
+def entry_spans(data: bytes, *, closed_by_indented: bool = False) -> list[EntrySpan]:
+    """Find the entries of a file, in order. What lies above the first one is free text.
+
+    With `closed_by_indented` an indented `---` ends a frontmatter, too, as it did in what was stored before 0.1.0.
+    """
+    return structure(data, closed_by_indented=closed_by_indented).spans
 
 
 def unterminated_at(data: bytes) -> int | None:
@@ -53,40 +96,76 @@ def unterminated_at(data: bytes) -> int | None:
 
     An entry put below it would be swallowed: its first fence would be read as the end of that frontmatter.
     """
-    last = _spans_and_rest(data)[1]
-    if last is not None and last.may_open and _is_frontmatter(data, last.end, len(data)):
-        return last.start
-    return None
+    found = structure(data).unterminated
+    return None if found is None else found.start
 
 
-def _spans_and_rest(data: bytes) -> tuple[list[EntrySpan], _Fence | None]:
-    """The entries, and the last fence where it is in none of them."""
+def code_closing(data: bytes) -> bytes:
+    """Return the line, without its end, that closes the code block in which the data ends; b"" where in none."""
+    if b"```" not in data and b"~~~" not in data:
+        return b""
+    found = structure(data).open_code
+    return b"" if found is None else found.fence
+
+
+def structure(data: bytes, *, closed_by_indented: bool = False) -> Structure:
+    """Read where entries begin and end, in one pass.
+
+    An entry begins outside of code, and its body is a text of its own. Frontmatter is no markdown: there nothing
+    opens a code block, and only `---` at the beginning of a line ends it.
+    """
     fences = list(_fences(data))
-    pairs: list[tuple[_Fence, _Fence]] = []
+    closing_of = _next_closings(fences, closed_by_indented)
+    frontmatter = _Frontmatter(data)
+    code = _Code(data)
+    pairs: list[tuple[Fence, Fence]] = []
+    others: list[Fence] = []
+    unterminated: Fence | None = None
     i = 0
-    while i + 1 < len(fences):
-        opening, closing = fences[i], fences[i + 1]
-        if opening.may_open and _is_frontmatter(data, opening.end, closing.start):
-            pairs.append((opening, closing))
-            i += 2
-        else:
+    while i < len(fences):
+        opening, closing = fences[i], closing_of[i]
+        if code.covers(opening.start):
             i += 1
+            continue
+        end = len(data) if closing is None else fences[closing].start
+        if not (opening.may_open and frontmatter.is_all(opening.end, end)):
+            others.append(opening)
+            i += 1
+        elif closing is None:
+            # Whatever else stands below is a part of it.
+            others.append(opening)
+            unterminated = opening
+            break
+        else:
+            pairs.append((opening, fences[closing]))
+            code.begin_text(fences[closing].end)
+            i = closing + 1
     ends = [opening.start for opening, _ in pairs[1:]] + [len(data)]
     spans = [
         EntrySpan(opening.start, opening.end, closing.start, closing.end, end)
         for (opening, closing), end in zip(pairs, ends, strict=False)
     ]
-    return spans, fences[i] if i < len(fences) else None
+    return Structure(spans, others, code.open_at_end(), unterminated)
 
 
-def _fences(data: bytes) -> Iterator[_Fence]:
+def _fences(data: bytes) -> Iterator[Fence]:
     first_line = len(BOM) if data.startswith(BOM) else 0
     for match in _DASHES_TO_LINE_END.finditer(data, first_line):
         start = max(data.rfind(b"\n", 0, match.start()) + 1, first_line)
         if not data[start : match.start()].strip(b" \t"):
-            yield _Fence(
-                start, match.end(), start == first_line or _is_blank_line_above(data, start, first_line)
-            )
+            may_open = start == first_line or _is_blank_line_above(data, start, first_line)
+            yield Fence(start, match.end(), may_open, start == match.start())
+
+
+def _next_closings(fences: list[Fence], closed_by_indented: bool) -> list[int | None]:
+    """For each fence the number of the next one that can end a frontmatter."""
+    found: list[int | None] = []
+    closing: int | None = None
+    for i in range(len(fences) - 1, -1, -1):
+        found.append(closing)
+        if fences[i].may_close or closed_by_indented:
+            closing = i
+    return found[::-1]
 
 
 def _is_blank_line_above(data: bytes, start: int, first_line: int) -> bool:
@@ -94,5 +173,91 @@ def _is_blank_line_above(data: bytes, start: int, first_line: int) -> bool:
     return not data[above:start].strip(b" \t\r\n")
 
 
-def _is_frontmatter(data: bytes, start: int, end: int) -> bool:
-    return _ID.search(data, start, end) is not None and _NO_FRONTMATTER.search(data, start, end) is None
+class _Frontmatter:
+    """Tells frontmatter from text, without looking twice at the same lines."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._end, self._other_line = -1, -1
+
+    def is_all(self, start: int, end: int) -> bool:
+        """Whether all lines of a range look like frontmatter, and one gives an id."""
+        if end == self._end and start <= self._other_line:
+            return False
+        other = NO_FRONTMATTER.search(self._data, start, end)
+        self._end, self._other_line = end, -1 if other is None else other.start()
+        if other is None and _ID.search(self._data, start, end) is None:
+            self._other_line = end
+        return self._other_line < 0
+
+
+# --- code --------------------------------------------------------------------------------------------------------
+
+
+class _Code:
+    """The fenced code blocks of a text, looked for no further than it is asked.
+
+    Those in list items and block quotes don't count: they end where the item or the quote does, and so no line that
+    begins an entry stands in one.
+    """
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        has_any = b"```" in data or b"~~~" in data
+        self._openings = list(_CODE_OPENING.finditer(data)) if has_any else []
+        self._next = 0
+        self._block: CodeBlock | None = None
+        self._begin(0)
+
+    def covers(self, at: int) -> bool:
+        """Whether a line that begins at an offset, which never goes back, is code."""
+        while self._next < len(self._openings):
+            opening = self._openings[self._next]
+            if opening.start() >= at:
+                break
+            self._next += 1
+            if opening.start() >= self._from and self._is_by_itself(opening):
+                self._block = self._block_from(opening)
+                self._begin(self._block.end)
+        return self._block is not None and at < self._block.end
+
+    def begin_text(self, at: int) -> None:
+        """Let a text of its own begin at an offset: no code and no list of the one above goes on."""
+        self._block = None
+        self._begin(at)
+
+    def open_at_end(self) -> CodeBlock | None:
+        self.covers(len(self._data))
+        return self._block if self._block is not None and self._block.is_open else None
+
+    def _begin(self, at: int) -> None:
+        # Above this offset nothing is looked at, and this is how far the list item's content that goes on below it
+        # is indented; 0 for none.
+        self._from, self._item = at, 0
+
+    def _block_from(self, opening: re.Match[bytes]) -> CodeBlock:
+        fence = opening[1]
+        for closing in _CODE_CLOSING[fence[:1]].finditer(self._data, opening.end()):
+            if len(closing[1]) >= len(fence):
+                return CodeBlock(opening.start(), closing.end(), fence, is_open=False)
+        return CodeBlock(opening.start(), len(self._data), fence, is_open=True)
+
+    def _is_by_itself(self, opening: re.Match[bytes]) -> bool:
+        """Whether a code block is in no list item, whose content is indented by two at least."""
+        data, line = self._data, opening.start()
+        indent = opening.start(1) - line
+        above = line
+        while indent >= 2 and above > self._from:
+            start = data.rfind(b"\n", self._from, above - 1) + 1 or self._from
+            text = data[start:above].lstrip(b" ")
+            if text.strip():
+                item = _LIST_ITEM.match(data, start, above)
+                content = item.end() - start + (item[0][-1:] != b" ") if item else 0
+                if 0 < content <= indent:
+                    self._from, self._item = line, content
+                    return False
+                indent = min(indent, above - start - len(text))
+            above = start
+        item_above = self._item if above <= self._from and indent >= 2 else 0
+        self._from, self._item = line, item_above if item_above <= indent else 0
+        return not self._item

@@ -44,6 +44,10 @@ class FrontmatterError(Exception):
     """The text is no frontmatter that can be used; str(e) names the reason in a few words."""
 
 
+class _NoYaml(FrontmatterError):
+    """What no YAML reader takes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Frontmatter:
     """The values of a mapping, and the keys whose value is a plain scalar that may stand for nothing."""
@@ -62,12 +66,22 @@ def read_frontmatter(text: str) -> Frontmatter:
 
     Of the keys that the format knows, plain scalars are the text that stands there: no numbers, dates, booleans or
     nulls; of others they are what JSON has a word for, and text otherwise. The last of several equal keys counts.
-    Raises `FrontmatterError` for what is no YAML mapping, for aliases, anchors and tags, for values that no database
-    keeps as text, and for more than 64 KiB, 16 levels or 2,000 nodes. The time it takes is bounded by those limits.
+    Where no YAML reader would take it, each one-line value that is at fault is the text that stands there (`a: b`,
+    `@home`, `"half`). Raises `FrontmatterError` for what is no YAML mapping, for aliases, anchors and tags, for values
+    that no database keeps as text, and for more than 64 KiB, 16 levels or 2,000 nodes. The time it takes is bounded by
+    those limits.
     """
     if len(text) > MAX_FRONTMATTER_BYTES or len(text.encode()) > MAX_FRONTMATTER_BYTES:
         raise FrontmatterError("yaml: longer than 64 KiB")
-    return _read_usual(text) or _read_yaml(text)
+    if usual := _read_usual(text):
+        return usual
+    try:
+        return _read_yaml(text)
+    except _NoYaml:
+        mended = _with_faults_quoted(text)
+        if mended is None:
+            raise
+        return _read_yaml(mended)
 
 
 def _frontmatter(values: dict[str, Value], nulls: dict[str, bool]) -> Frontmatter:
@@ -124,7 +138,42 @@ def _read_yaml(text: str) -> Frontmatter:
         finally:
             parser.dispose()
     except yaml.YAMLError as error:
-        raise FrontmatterError(f"yaml: {type(error).__name__}") from None
+        raise _NoYaml(f"yaml: {type(error).__name__}") from None
+
+
+_ONE_LINE = re.compile(r"([^\s:#\[\]{},*>|`%\"'&!?@-][^:\n]*):[ \t]+([^ \t\n][^\n]*)")
+_CONTINUES = re.compile(r"[ \t]+\S|-(?:[ \t]|\Z)")
+
+
+def _with_faults_quoted(text: str) -> str | None:
+    """Frontmatter with quotes around each one-line value that YAML doesn't take; None where that is not the fault."""
+    lines = text.split("\n")
+    if len(lines) > MAX_NODES:
+        return None
+    quoted: list[str] = []
+    goes_on = False
+    for line in reversed(lines):
+        quoted.append(line if goes_on else _with_fault_quoted(line))
+        if line.strip():
+            goes_on = _CONTINUES.match(line) is not None
+    quoted.reverse()
+    return None if quoted == lines else "\n".join(quoted)
+
+
+def _with_fault_quoted(line: str) -> str:
+    match = _ONE_LINE.fullmatch(line)
+    if match is None or _USUAL_LINE.fullmatch(line + "\n"):
+        return line
+    # Where a list or a reference may have been meant, what it says would be a guess.
+    if match[2].startswith(("[", "{", "*")) and match[1].rstrip(" \t") not in KNOWN_KEYS - {"tags"}:
+        return line
+    try:
+        _read_yaml(line + "\n")
+    except _NoYaml:
+        return f"{match[1]}: {_quoted(match[2].rstrip(' \t'))}"
+    except FrontmatterError:
+        pass
+    return line
 
 
 class _EventReader:
@@ -190,7 +239,8 @@ class _EventReader:
         if self._nodes > MAX_NODES:
             raise FrontmatterError(f"yaml: more than {MAX_NODES:,} nodes")
         if isinstance(event, yaml.AliasEvent):
-            raise FrontmatterError("yaml: an alias")
+            # Of what nothing is: an anchor above it would have been refused.
+            raise _NoYaml("yaml: an alias")
         if getattr(event, "anchor", None) is not None:
             raise FrontmatterError("yaml: an anchor")
         if getattr(event, "tag", None) is not None:

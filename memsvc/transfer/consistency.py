@@ -1,11 +1,13 @@
 """Looking a tree over: do the router indexes agree with the files, and can every entry be used?"""
 
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from memsvc.format.documents import BlockKind
+from memsvc.format.documents import BlockKind, count_lines, cut_file
 from memsvc.format.indexes import cut_index, parse_row
-from memsvc.format.paths import is_router, parent_of, router_of
+from memsvc.format.paths import is_memory_file, is_router, parent_of, router_of
 from memsvc.transfer.reports import Contents
 from memsvc.tree import reads
 from memsvc.tree.access import Access
@@ -25,6 +27,7 @@ class _Seen:
     paths: set[str] = field(default_factory=set)
     rows: dict[str, set[str]] = field(default_factory=dict)
     opaque: list[Finding] = field(default_factory=list)
+    otherwise: list[Finding] = field(default_factory=list)
     contents: Contents = field(default_factory=Contents)
 
 
@@ -32,9 +35,18 @@ def check_tree(access: Access) -> list[Finding]:
     """Rows without a file, files without a row, entries that can't be used, ids that exist twice; by path."""
     seen = _Seen()
     with reads.snapshot(access) as taken:
+        heads = taken.heads()
         for listed, chunks in taken.files():
-            _look_at(seen, listed.path, b"".join(chunks))
-    found = [*_disagreements(seen), *seen.opaque]
+            data = b"".join(chunks)
+            _look_at(seen, listed.path, data)
+            if is_memory_file(listed.path):
+                seen.otherwise += _read_otherwise(listed.path, data, heads.get(listed.path, []))
+    found = [*_disagreements(seen), *seen.opaque, *seen.otherwise]
+    found += [
+        Finding("no_entry", path, f"line {problem.line}: {problem.reason}")
+        for path, problem in seen.contents.problems
+        if problem.code != "unusable_entry"
+    ]
     found += [
         Finding("duplicate_id", path, f"entry {entry_id} is in {seen.contents.path_of[entry_id]} too")
         for entry_id, path in seen.contents.duplicates
@@ -54,6 +66,27 @@ def _look_at(seen: _Seen, path: str, data: bytes) -> None:
         return
     _, opaque = seen.contents.add(path, data)
     seen.opaque += [Finding("opaque_block", path, f"line {block.line}: {block.reason}") for block in opaque]
+
+
+def _read_otherwise(path: str, data: bytes, stored: Sequence[tuple[str, str]]) -> Iterator[Finding]:
+    """Entries that were stored when other rules held, which their file will be read by once it changes."""
+    before = Counter(entry_id for entry_id, _ in stored)
+    now = Counter(block.entry.entry_id for block in cut_file(path, data) if block.entry)
+    changes = [(entry_id, "text, no entry") for entry_id in before - now]
+    changes += [(entry_id, "an entry") for entry_id in now - before]
+    changes += [
+        (entry_id, "an entry whose frontmatter ends further below")
+        for entry_id, head in stored
+        if head.rstrip().rpartition("\n")[2].startswith((" ", "\t")) and entry_id in now
+    ]
+    for entry_id, read_as in changes:
+        at = re.search(rb"^id[ \t]*:[ \t]+[\"']?" + re.escape(entry_id.encode()), data, re.MULTILINE)
+        line = count_lines(data[: at.start()].decode(errors="replace")) + 1 if at else 1
+        yield Finding(
+            "read_otherwise",
+            path,
+            f"line {line}: {entry_id} is read as {read_as} from the next change of the file on",
+        )
 
 
 def _disagreements(seen: _Seen) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from memsvc.format.documents import BlockKind, cut_file
 from memsvc.format.paths import is_memory_file
+from memsvc.format.problems import Problem, problems_in
 
 
 class Outcome(StrEnum):
@@ -81,6 +82,7 @@ class Contents:
     path_of: dict[str, str] = field(default_factory=dict)
     duplicates: list[tuple[str, str]] = field(default_factory=list)
     references: list[tuple[str, str]] = field(default_factory=list)
+    problems: list[tuple[str, Problem]] = field(default_factory=list)
 
     def add(self, path: str, data: bytes) -> tuple[int, tuple[OpaqueBlock, ...]]:
         """Take in a file; answers how many entries it has, and the blocks that look like one and are none."""
@@ -88,7 +90,9 @@ class Contents:
             return 0, ()
         entries, line = 0, 1
         opaque: list[OpaqueBlock] = []
-        for block in cut_file(path, data):
+        blocks = cut_file(path, data)
+        self.problems += [(path, problem) for problem in problems_in(blocks)]
+        for block in blocks:
             if block.kind is BlockKind.OPAQUE:
                 opaque.append(OpaqueBlock(line + _blank_lines_above(block.raw), block.reason))
             if block.entry is not None:
@@ -98,7 +102,9 @@ class Contents:
         return entries, tuple(opaque)
 
     def warnings(self) -> Iterator[str]:
-        """Entries that exist twice, and references to entries that the import does not bring."""
+        """Entries that can't be found, with their lines, and entries that exist twice."""
+        for path, problem in self.problems:
+            yield f"{path}, line {problem.line}: {problem.reason}"
         for entry_id, path in self.duplicates:
             yield f"entry {entry_id} of {path} is in {self.path_of[entry_id]} too; the first by path is the one found"
 

@@ -4,14 +4,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from memsvc import format
-from memsvc.format import InvalidText, MemoryCategory, MemoryEntry
+from memsvc.format import BlockKind, InvalidText, MemoryCategory, MemoryEntry
 from memsvc.tree import files, router, statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content, entry_of, rendered, row_of
 from memsvc.tree.drafts import EntryDraft, Precondition, SuccessorDraft
 from memsvc.tree.errors import AlreadySuperseded, EntryNotFound, InvalidSupersession, PreconditionFailed
 from memsvc.tree.models import Block, File
-from memsvc.tree.results import EntryRetired, EntryWritten
+from memsvc.tree.results import EntryRetired, EntryWritten, WriteWarning
 from memsvc.tree.scope import Change
 
 
@@ -27,6 +27,7 @@ class Composed:
     text: str
     path: str | None
     expires_at: datetime | None
+    code_closed: bool
 
 
 def compose(access: Access, draft: EntryDraft) -> Composed:
@@ -56,7 +57,8 @@ def _composed(access: Access, draft: EntryDraft) -> Composed:
     if expires_at and expires_at <= datetime.now(tz=UTC):
         raise InvalidText("expires_at lies in the past; leave it out for an entry that stays")
     stored = next(block.entry for block in format.cut(text.encode()) if block.entry)
-    return Composed(draft=draft, entry=stored, text=text, path=path, expires_at=expires_at)
+    code_closed = bool(format.code_end(b"\n" + draft.body.encode()))
+    return Composed(draft, stored, text, path, expires_at, code_closed)
 
 
 def add(change: Change, access: Access, composed: Composed) -> EntryWritten:
@@ -94,6 +96,8 @@ def _put(change: Change, access: Access, composed: Composed, retired: Block | No
         # The file may be the very one that was appended to: its counts must not be taken from two copies.
         splice(change, file if in_one_file else retired.file, retired, by=entry.entry_id)
     router.mention(change, _mention(path, composed), make_index=True)
+    if composed.code_closed:
+        _warn_of_closed_code(change, path, file.lines)
     return EntryWritten(
         path=path,
         entry=entry,
@@ -104,6 +108,11 @@ def _put(change: Change, access: Access, composed: Composed, retired: Block | No
         expires_at=composed.expires_at,
         metadata=composed.draft.metadata,
     )
+
+
+def _warn_of_closed_code(change: Change, path: str, line: int) -> None:
+    problem = format.closed_code(line)
+    change.warnings.append(WriteWarning(problem.line, problem.code, problem.reason, path))
 
 
 def _mention(path: str, composed: Composed) -> router.Mention:
@@ -160,7 +169,9 @@ def _append(change: Change, file: File, last: Block | None, composed: Composed, 
     if last is not None and not files.visible_at(change, [last]):
         last = files.live_blocks(file).visible().last()
     before = rendered(last) if last else b""
-    if before and not before.endswith(b"\n"):
+    # Free text is one text: an earlier piece of it may open a code block.
+    is_piece = last is not None and last.kind == BlockKind.TEXT and file.size != len(before)
+    if is_piece or format.code_end(before) or (before and not before.endswith(b"\n")):
         _append_to_text(change, file, composed)
         return True
     addition = _addition(file, last, composed.text)
@@ -198,8 +209,10 @@ def _apart(file: File, data: bytes) -> bytes:
 
 
 def _append_to_text(change: Change, file: File, composed: Composed) -> None:
-    """The slow way, for a file whose last line has no end: the block before changes too."""
+    """The slow way, where what is above lacks a line end or leaves a code block open: the block before changes too."""
     data = files.content_now(change, file)
+    if closing := format.code_end(data, newline=file.newline):
+        _warn_of_closed_code(change, file.path, format.count_lines((data + closing).decode(errors="replace")))
     added = files.fill(change, file, data + format.append_to(data, composed.text, newline=file.newline)) or []
     if composed.expires_at:
         mine = [block.pk for block in added if block.entry_id == composed.entry.entry_id]

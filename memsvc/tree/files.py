@@ -2,9 +2,9 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import groupby
+from itertools import chain, groupby
 
 from django.db import connection
 from django.db.models import BigIntegerField, Case, F, Min, Q, Sum, When
@@ -17,6 +17,7 @@ from memsvc.tree.blocks import content, cut_as_before, differences, rendered, ro
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFailed, TooLarge
 from memsvc.tree.models import LIVE, Block, BlockQuerySet, File
+from memsvc.tree.results import WriteWarning
 from memsvc.tree.scope import Change
 
 # Room between two neighbours' positions, so that inserting seldom needs a new numbering.
@@ -134,6 +135,7 @@ def _filled(change: Change, file: File, data: bytes, expiries: Expiries) -> list
     """The blocks of a file that is not stored yet, which is described by them."""
     require_fits(file.path, data)
     blocks = cut_as_before([], format.cut_file(file.path, data))
+    warn(change, file.path, blocks)
     rows = [
         row_of(block, file, position=GAP * n, revision=change.number, first=n == 1)
         for n, block in enumerate(blocks, start=1)
@@ -226,20 +228,46 @@ def fill(change: Change, file: File, data: bytes, *, expiries: Expiries = NO_EXP
     new = cut_as_before(old_texts, format.cut_file(file.path, data, known=known))
     ranges = list(differences(old_blocks, [(block.kind, block.raw) for block in new]))
     places = _places(file, every, old, ranges)
+    touched = [j for _, _, j1, j2 in ranges for j in range(j1, j2)]
+    for j in touched:
+        new[j] = _read(file, new[j])
     added = [
-        row_of(_read(file, new[j]), file, position=place, revision=change.number, first=j == 0)
-        for (_, _, j1, j2), range_places in zip(ranges, places, strict=True)
-        for j, place in zip(range(j1, j2), range_places, strict=True)
+        row_of(new[j], file, position=place, revision=change.number, first=j == 0)
+        for j, place in zip(touched, chain.from_iterable(places), strict=True)
     ]
     # An empty file is there, unlike one in which everything is hidden.
     closed = [row for i1, i2, _, _ in ranges for row in old[i1:i2]] if data else every
     _inherit_expiry({**expiries, **expiries_of(closed)}, added)
     close_blocks(change, closed)
     insert_blocks(change, added)
+    ids = {row.entry_id for row in added}
+    warn(
+        change,
+        file.path,
+        new,
+        touched,
+        gone={row.entry_id for row in closed if row.entry_id} - ids,
+        doubled={row.entry_id for row in added if row.duplicate},
+    )
     _describe(file, data)
     count(change, file)
     save(change, file)
     return added
+
+
+def warn(
+    change: Change,
+    path: str,
+    blocks: Sequence[format.Block],
+    touched: Sequence[int] | None = None,
+    *,
+    gone: Collection[str] = (),
+    doubled: Collection[str] = (),
+) -> None:
+    """Let whoever writes a file know what of the blocks that are touched looks like an entry and is none."""
+    if format.is_memory_file(path):
+        found = format.problems_in(blocks, touched, gone=gone, doubled=doubled)
+        change.warnings += [WriteWarning(each.line, each.code, each.reason, path) for each in found]
 
 
 def extend(change: Change, file: File, data: bytes, *, expiries: Expiries = NO_EXPIRIES) -> None:
@@ -269,7 +297,7 @@ def _describe(file: File, data: bytes) -> None:
 
 def _read(file: File, block: format.Block) -> format.Block:
     """A block whose bytes were known, and so not read, that stands in another place now."""
-    if block.kind is not BlockKind.ENTRY or block.entry is not None:
+    if block.kind not in (BlockKind.ENTRY, BlockKind.OPAQUE) or block.entry is not None or block.reason:
         return block
     return format.cut_file(file.path, block.raw)[0]
 
@@ -498,6 +526,7 @@ def _cut_again(change: Change, file: File) -> None:
         row.position = GAP * place
     close_blocks(change, every)
     insert_blocks(change, rows)
+    warn(change, file.path, format.cut_file(file.path, content(visible_at(change, rows))))
     count(change, file)
     save(change, file)
 

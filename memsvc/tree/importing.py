@@ -8,11 +8,12 @@ from itertools import batched
 
 from memsvc import format
 from memsvc.format import NO_METADATA, MemoryEntry, Metadata
+from memsvc.format.entries import closed_body
 from memsvc.tree import entries, files, router, statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import entry_of
 from memsvc.tree.models import Block
-from memsvc.tree.results import Imported
+from memsvc.tree.results import Imported, Told
 from memsvc.tree.scope import Change
 
 _IDS_AT_ONCE = 1000
@@ -51,7 +52,7 @@ class EntryImported:
 
 
 @dataclass(frozen=True, slots=True)
-class EntriesImported:
+class EntriesImported(Told):
     """A whole import; after a rehearsal `revision` is the one that was looked at."""
 
     revision: int
@@ -102,15 +103,14 @@ def _present(change: Change, ids: Sequence[str]) -> Mapping[str, Block]:
 
 
 def _as_compared(entry: MemoryEntry) -> MemoryEntry:
-    """Without what may have happened to an entry since it was written."""
-    return replace(entry, superseded_by=None)
+    """Without what may have happened to an entry since it was written, and as its body is stored."""
+    return replace(entry, body=closed_body(entry.body), superseded_by=None)
 
 
 def _append(change: Change, path: str, new: Sequence[ForeignEntry]) -> None:
     file = files.find(change, path) or files.create(change, path)
     data = files.content_now(change, file)
-    blocks = format.cut_file(path, data)
-    last = blocks[-1].raw if blocks else b""
+    last = format.last_part(format.cut_file(path, data))
     # What is no entry here is text, which is cut by its length and not where an entry ends.
     at_once = _ENTRIES_AT_ONCE if format.is_memory_file(path) else len(new)
     for some in batched(new, at_once):

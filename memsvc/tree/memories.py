@@ -3,6 +3,7 @@
 Nothing is mended: a path that is not in its one form is refused. Raises `TreeError` and `FormatError`.
 """
 
+from dataclasses import replace
 from uuid import UUID
 
 from memsvc.format import checked_text, composed_path
@@ -30,8 +31,8 @@ def create_memory(access: Access, path: str, text: str) -> Memory:
     with one_revision(access, "file.write") as change:
         _require_free(change, access, path)
         filled(change, path, None, data)
-        made = files.require(change, path)
-        return reads.read_memory(access, made.pk)
+        made = reads.read_memory(access, files.require(change, path).pk)
+        return replace(made, warnings=tuple(change.warnings))
 
 
 def update_memory(
@@ -60,7 +61,7 @@ def update_memory(
             _move(change, access, file, path)
         if data is not None:
             filled(change, file.path, file, data)
-        return reads.read_memory(access, memory_id)
+        return replace(reads.read_memory(access, memory_id), warnings=tuple(change.warnings))
 
 
 def delete_memory(access: Access, memory_id: UUID, *, sha256: str | None = None) -> None:

@@ -150,13 +150,14 @@ def _replaced(rows: Sequence[Block], old: Block, text: bytes, file: File) -> Ite
             yield data
             continue
         yield data[: len(data) - len(data.lstrip(b"\r\n"))] + text
-        if not text.endswith(b"\n") and row is not rows[-1]:
-            yield file.newline.encode()
+        if row is not rows[-1]:
+            missing_line_end = b"" if text.endswith(b"\n") else file.newline.encode()
+            yield format.code_end(text, newline=file.newline) or missing_line_end
 
 
 def _appended(before: bytes, text: bytes, file: File) -> bytes:
-    blocks = format.cut_file(file.path, before)
-    return before + format.append_to(blocks[-1].raw if blocks else b"", "", newline=file.newline) + text
+    last = format.last_part(format.cut_file(file.path, before))
+    return before + format.append_to(last, "", newline=file.newline) + text
 
 
 @dataclass(frozen=True, slots=True)

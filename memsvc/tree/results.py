@@ -7,7 +7,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from memsvc.format import NO_METADATA, IndexRow, MemoryEntry, Metadata
+from memsvc.format import NO_METADATA, IndexRow, MemoryEntry, Metadata, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class WriteWarning(Problem):
+    """Something that a write left in a file and that can't be found as an entry, or was mended on the way."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The answer of a write, with what its writer has to know."""
+
+    warnings: tuple[WriteWarning, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +131,7 @@ class IndexView:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class Written(Told):
     """`changed` is False when the file already held exactly this; `revision` is then the tree's current one."""
 
     path: str
@@ -129,7 +143,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class Edited(Told):
     path: str
     revision: int
     occurrences: int
@@ -138,14 +152,14 @@ class Edited:
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
+class Deleted(Told):
     path: str
     revision: int
     files: int
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Told):
     source: str
     destination: str
     revision: int
@@ -153,7 +167,7 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Uploaded:
+class Uploaded(Told):
     """One verdict of an upload: `error` is None, a code of the backend protocol, or a sentence."""
 
     path: str
@@ -161,7 +175,7 @@ class Uploaded:
 
 
 @dataclass(frozen=True, slots=True)
-class EntryWritten:
+class EntryWritten(Told):
     """`peer_readable` is False when deep-memory-agent's parser would cut the body at a `---` line."""
 
     path: str
@@ -175,7 +189,7 @@ class EntryWritten:
 
 
 @dataclass(frozen=True, slots=True)
-class EntryRetired:
+class EntryRetired(Told):
     entry_id: str
     path: str
     revision: int
@@ -199,7 +213,7 @@ class Imported:
 
 
 @dataclass(frozen=True, slots=True)
-class ImportResult:
+class ImportResult(Told):
     revision: int
     files: list[Imported]
 
@@ -314,7 +328,7 @@ class EntryVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(Told):
     """`paths` are the files that became what they were; none when they were that already."""
 
     revision: int
@@ -331,7 +345,7 @@ class UndoConflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class Undone(Told):
     """`revision` is the one that undid, or the tree's current one after a rehearsal or when nothing was changed."""
 
     revision: int
@@ -341,7 +355,7 @@ class Undone:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Told):
     """A file as a memory: known by its id, which it keeps when it is moved; `version` is its current one.
 
     `text` is None where it was not asked for, where the content is no text, and where a list leaves it out.

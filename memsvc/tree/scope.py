@@ -25,6 +25,7 @@ from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Busy, TreeArchived, TreeError, TreeNotFound, Unavailable
 from memsvc.tree.models import Revision, Tree
+from memsvc.tree.results import WriteWarning
 from tenants.actors import Actor
 
 # Locks, deadlocks and serialisation: someone else was in the way.
@@ -53,6 +54,8 @@ class Change:
     index_behind: bool = field(default=False)
     # Rows that it superseded without closing them.
     retired: list[UUID] = field(default_factory=list)
+    # What the one who makes it has to know about what can't be found in it.
+    warnings: list[WriteWarning] = field(default_factory=list)
 
     @property
     def current(self) -> int:

@@ -6,6 +6,7 @@ refused without looking at the tree is refused before it is locked. Raises `Tree
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
@@ -60,6 +61,7 @@ from memsvc.tree.results import (
     Moved,
     OperationResult,
     Restored,
+    Told,
     Undone,
     Uploaded,
     Written,
@@ -169,7 +171,7 @@ def batch(access: Access, operations: Sequence[Operation], *, message: str = "")
         raise TooLarge(f"a batch may hold {MAX_BATCH} operations, not {len(operations)}; send several")
     steps = [_naming(index, partial(_step, access, operation)) for index, operation in enumerate(operations)]
     with one_revision(access, "batch", message) as change:
-        results = [_naming(index, partial(step, change)) for index, step in enumerate(steps)]
+        results = [_naming(index, partial(_told, change, step)) for index, step in enumerate(steps)]
     return BatchResult(revision=change.current, results=results)
 
 
@@ -206,7 +208,9 @@ def upload_files(access: Access, uploads: Sequence[tuple[str, bytes]]) -> list[U
         return [step for step in steps if isinstance(step, Uploaded)]
     with one_revision(access, "file.upload") as change:
         return [
-            step if isinstance(step, Uploaded) else _uploaded(path, _verdict(path, partial(step, change)))
+            step
+            if isinstance(step, Uploaded)
+            else _uploaded(path, _verdict(path, partial(_told, change, step)))
             for (path, _), step in zip(uploads, steps, strict=True)
         ]
 
@@ -225,7 +229,7 @@ def _verdict[R](path: str, act: Callable[[], R]) -> R | Uploaded:
 
 
 def _uploaded(path: str, result: Written | Uploaded) -> Uploaded:
-    return result if isinstance(result, Uploaded) else Uploaded(path, None)
+    return result if isinstance(result, Uploaded) else Uploaded(path, None, warnings=result.warnings)
 
 
 def scaffold(access: Access) -> list[str]:
@@ -249,7 +253,7 @@ def import_files(access: Access, imported: Iterable[tuple[str, bytes]], *, messa
     with one_revision(access, "tree.import", message) as change:
         outcomes = _import(change, access, imported)
         change.index_behind = True
-    return ImportResult(revision=change.current, files=outcomes)
+    return ImportResult(revision=change.current, files=outcomes, warnings=tuple(change.warnings))
 
 
 def import_entries(
@@ -275,7 +279,7 @@ def import_entries(
         revision = change.number - 1 if rehearse else change.current
         if rehearse:
             raise _NotKept
-    return EntriesImported(revision, outcomes, found)
+    return EntriesImported(revision, outcomes, found, warnings=tuple(change.warnings))
 
 
 class _NotKept(Exception):
@@ -335,14 +339,15 @@ def restore(access: Access, revision: int, *, path: str | None = None, message: 
     access.require_write(folder)
     with one_revision(access, "tree.restore", message) as change:
         paths = restoring.restore(change, access, revision, folder)
-    return Restored(revision=change.current, paths=sorted(paths))
+    return Restored(revision=change.current, paths=sorted(paths), warnings=tuple(change.warnings))
 
 
 def restore_entry(access: Access, entry_id: str, revision: int, *, message: str = "") -> Restored:
     """Bring one entry back as it was in a revision, superseded or not; the rest of its file stays as it is."""
     with one_revision(access, "entry.restore", message) as change:
         path = restoring.restore_entry(change, access, entry_id, revision)
-    return Restored(revision=change.current, paths=[path] if change.made else [])
+    paths = [path] if change.made else []
+    return Restored(revision=change.current, paths=paths, warnings=tuple(change.warnings))
 
 
 def undo(
@@ -366,13 +371,16 @@ def undo(
         with one_revision(access, "undo", message, rehearsed=rehearse) as change:
             revisions = restoring.revisions_to_undo(change, revision=revision, actor=actor, since=since)
             done = restoring.undo(change, access, revisions)
+            told = tuple(change.warnings)
             if rehearse:
-                raise _Rehearsed(Undone(change.number - 1, done.undone, done.paths, done.conflicts))
+                raise _Rehearsed(
+                    Undone(change.number - 1, done.undone, done.paths, done.conflicts, warnings=told)
+                )
             if done.conflicts and not skip_conflicts:
                 raise UndoRefused(done.conflicts)
     except _Rehearsed as rehearsed:
         return rehearsed.answer
-    return Undone(change.current, done.undone, done.paths, done.conflicts)
+    return Undone(change.current, done.undone, done.paths, done.conflicts, warnings=told)
 
 
 class _Rehearsed(Exception):
@@ -385,9 +393,16 @@ class _Rehearsed(Exception):
 # --- one change -------------------------------------------------------------------------------------------------
 
 
-def _one[R](access: Access, action: str, step: Step[R], message: str) -> R:
+def _one[R: Told](access: Access, action: str, step: Step[R], message: str) -> R:
     with one_revision(access, action, message) as change:
-        return step(change)
+        return _told(change, step)
+
+
+def _told[R: Told](change: Change, step: Step[R]) -> R:
+    """Do a step, and put what its writer has to know into its answer."""
+    before = len(change.warnings)
+    result = step(change)
+    return replace(result, warnings=tuple(change.warnings[before:]))
 
 
 @contextmanager

@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ('tree', '0009_counts'),
+        ('tree', '0010_estimates'),
     ]
 
     operations = [

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from deepagents.backends import CompositeBackend, StateBackend
 from deepagents.backends.protocol import BackendProtocol, SandboxBackendProtocol
+from deepagents.middleware.filesystem import FilesystemMiddleware
+from langchain.tools import ToolRuntime
+from langchain_core.messages import ToolMessage
 
 from memsvc.agents import PostgresBackend, TransactionalMemory
 from memsvc.client import RemoteBackend
@@ -384,3 +387,53 @@ def test_behind_a_route_the_paths_are_the_mount_s(backend: Any) -> None:
         None,
         "file_not_found",
     ]
+
+
+BROKEN = "# Notes\n---\nid: mem_1\ncreated: 2026-01-01\ncategory: facts\n---\n\nBody.\n"
+
+
+@pytest.mark.parametrize("runs_async", [False, True])
+def test_a_model_reads_what_can_not_be_found_in_what_it_wrote(backend: Any, runs_async: bool) -> None:
+    mounted = CompositeBackend(default=StateBackend(), routes={"/memory/": backend})
+    middleware = FilesystemMiddleware(backend=mounted)
+    tools = {tool.name: tool for tool in middleware.tools}
+
+    def call(name: str, **arguments: Any) -> ToolMessage:
+        runtime: Any = ToolRuntime({}, None, {}, lambda _: None, "1", None)
+        tool: Any = tools[name]
+        if runs_async:
+            answer = asyncio.run(tool.coroutine(**arguments, runtime=runtime))
+        else:
+            answer = tool.func(**arguments, runtime=runtime)
+        assert isinstance(answer, ToolMessage)
+        return answer
+
+    written = call("write_file", file_path="/memory/notes.md", content=BROKEN)
+    assert written.status == "success"
+    assert written.text.startswith("Updated file /memory/notes.md, but take care:\n- line 2: ")
+    assert "put a blank line above" in written.text
+
+    edited = call(
+        "edit_file",
+        file_path="/memory/notes.md",
+        old_string="# Notes",
+        new_string="# My notes",
+        replace_all=False,
+    )
+    assert edited.text.startswith(
+        "Successfully replaced 1 instance(s) of the string in '/memory/notes.md', but take care:\n- line 2: "
+    )
+    assert edited.text.endswith("Mend it in '/memory/notes.md'")
+
+
+def test_a_result_that_warns_is_one_of_the_protocol(backend: Any) -> None:
+    written, plain = backend.write("/a.md", BROKEN), backend.write("/b.md", "x")
+    assert (written.error, written.path) == (None, "/a.md")
+    assert [(each.line, each.code) for each in written.warnings] == [(2, "swallowed_entry")]
+    assert not hasattr(plain, "warnings")
+    edited = backend.edit("/a.md", "Body", "Text")
+    assert (edited.error, edited.path, edited.occurrences) == (None, "/a.md", 1)
+    assert "swallowed_entry" in repr(edited)
+    good, bad = backend.upload_files([("/c.md", b"x"), ("/d.md", BROKEN.encode())])
+    assert (good.error, bad.error, bad.path) == (None, None, "/d.md")
+    assert [each.code for each in bad.warnings] == ["swallowed_entry"]

@@ -38,7 +38,7 @@ def ids(answer: Any) -> list[str]:
 def test_an_entry_is_stored_in_the_file_of_its_category(api: APIClient) -> None:
     made = add_entry(api, "ACME sits in Berlin.", summary="ACME's seat", tags=["acme"], confidence="high")
 
-    assert made.keys() == MEMBERS | {"superseded", "file_created", "peer_readable"}
+    assert made.keys() == MEMBERS | {"superseded", "file_created", "peer_readable", "warnings"}
     assert (made["path"], made["kind"], made["is_active"]) == (FACTS, "semantic", True)
     assert (made["file_created"], made["peer_readable"], made["superseded"]) == (True, True, None)
     assert b"ACME sits in Berlin." in raw(api, FACTS[1:])
@@ -131,7 +131,7 @@ def test_an_entry_is_retired(api: APIClient) -> None:
 
     answer = api.delete(f"{ENTRIES}/{gone['id']}")
 
-    assert answer.json() == {"id": gone["id"], "path": FACTS, "revision": 3}
+    assert answer.json() == {"id": gone["id"], "path": FACTS, "revision": 3, "warnings": []}
     assert problem(api.get(f"{ENTRIES}/{gone['id']}")) == (404, "entry_not_found")
     assert problem(api.delete(f"{ENTRIES}/{gone['id']}")) == (404, "entry_not_found")
     assert ids(api.get(ENTRIES)) == [kept["id"]]

@@ -9,7 +9,7 @@ from tests.api.conftest import client_with
 from tests.api.support import FILES, patch, paths, post, problem, put, raw, send
 from tests.people import make_key
 
-WRITTEN = {"path", "revision", "created", "changed", "size"}
+WRITTEN = {"path", "revision", "created", "changed", "size", "warnings"}
 
 
 def test_a_file_comes_back_as_it_was_written(api: APIClient) -> None:
@@ -19,7 +19,8 @@ def test_a_file_comes_back_as_it_was_written(api: APIClient) -> None:
 
     assert made.status_code == 201
     assert made.json() == {
-        "path": "/notes/a.md", "revision": 1, "created": True, "changed": True, "size": len(content)
+        "path": "/notes/a.md", "revision": 1, "created": True, "changed": True, "size": len(content),
+        "warnings": [],
     }  # fmt: skip
     assert raw(api, "notes/a.md") == content
 
@@ -223,7 +224,7 @@ def test_an_edit_replaces_the_one_place(api: APIClient) -> None:
 
     answer = patch(api, "a.md", old_string="two", new_string="three")
 
-    assert answer.json() == {"path": "/a.md", "revision": 2, "occurrences": 1, "size": 9}
+    assert answer.json() == {"path": "/a.md", "revision": 2, "occurrences": 1, "size": 9, "warnings": []}
     assert raw(api, "a.md") == b"one three"
 
 
@@ -280,7 +281,7 @@ def test_a_patch_is_an_edit_or_an_addition(api: APIClient, body: dict[str, Any])
 def test_a_file_is_deleted(api: APIClient) -> None:
     put(api, "a.md")
 
-    assert api.delete(f"{FILES}/a.md").json() == {"path": "/a.md", "revision": 2, "files": 1}
+    assert api.delete(f"{FILES}/a.md").json() == {"path": "/a.md", "revision": 2, "files": 1, "warnings": []}
     assert paths(api) == []
 
 
@@ -289,7 +290,8 @@ def test_a_folder_is_deleted_on_demand(api: APIClient) -> None:
     put(api, "d/b.md")
 
     assert problem(api.delete(f"{FILES}/d")) == (409, "folder_not_empty")
-    assert api.delete(f"{FILES}/d?recursive=true").json() == {"path": "/d", "revision": 3, "files": 2}
+    deleted = api.delete(f"{FILES}/d?recursive=true").json()
+    assert deleted == {"path": "/d", "revision": 3, "files": 2, "warnings": []}
 
 
 def test_a_file_moves(api: APIClient) -> None:
@@ -300,7 +302,13 @@ def test_a_file_moves(api: APIClient) -> None:
     moved = post(api, f"{FILES}:move", source="/a.md", destination="/b.md", overwrite=True)
 
     assert problem(refused) == (409, "path_taken")
-    assert moved.json() == {"source": "/a.md", "destination": "/b.md", "revision": 3, "files": 1}
+    assert moved.json() == {
+        "source": "/a.md",
+        "destination": "/b.md",
+        "revision": 3,
+        "files": 1,
+        "warnings": [],
+    }
     assert raw(api, "b.md") == b"a"
 
 

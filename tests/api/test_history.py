@@ -275,10 +275,10 @@ def test_a_file_an_entry_or_the_tree_is_restored(api: APIClient) -> None:
     brought_back = post(api, f"{REVISIONS}/3:restore", entry=entry["id"]).json()
     same = post(api, f"{REVISIONS}/3:restore", entry=entry["id"]).json()
 
-    assert (file, raw(api, "a.md")) == ({"revision": 5, "paths": ["/a.md"]}, b"one")
-    assert brought_back == {"revision": 6, "paths": ["/memory/semantic_memory/facts.md"]}
+    assert (file, raw(api, "a.md")) == ({"revision": 5, "paths": ["/a.md"], "warnings": []}, b"one")
+    assert brought_back == {"revision": 6, "paths": ["/memory/semantic_memory/facts.md"], "warnings": []}
     assert api.get(f"{ENTRIES}/{entry['id']}").json()["body"] == "Berlin"
-    assert same == {"revision": 6, "paths": []}
+    assert same == {"revision": 6, "paths": [], "warnings": []}
     everything = post(api, f"{REVISIONS}/2:restore").json()
     assert everything["revision"] == 7
     assert [item["path"] for item in api.get(FILES).json()["items"]] == ["/a.md"]
@@ -304,7 +304,7 @@ def test_a_revision_is_undone_and_what_others_did_stays(api: APIClient) -> None:
 
     undone = post(api, UNDO, revision=2).json()
 
-    assert undone == {"revision": 4, "undone": [2], "paths": ["/a.md"], "conflicts": []}
+    assert undone == {"revision": 4, "undone": [2], "paths": ["/a.md"], "conflicts": [], "warnings": []}
     assert raw(api, "a.md") == b"one\ntwo\n3\n"
 
 
@@ -336,8 +336,14 @@ def test_a_conflict_is_told_and_may_be_skipped(api: APIClient) -> None:
     conflict = {"revision": 1, "path": "/a.md", "reason": "the file has changed since it was created"}
     assert problem(refused) == (409, "undo_conflict")
     assert refused.json()["conflicts"] == [conflict]
-    assert dry == {"revision": 2, "undone": [1], "paths": ["/b.md"], "conflicts": [conflict]}
-    assert skipped == {"revision": 3, "undone": [1], "paths": ["/b.md"], "conflicts": [conflict]}
+    assert dry == {"revision": 2, "undone": [1], "paths": ["/b.md"], "conflicts": [conflict], "warnings": []}
+    assert skipped == {
+        "revision": 3,
+        "undone": [1],
+        "paths": ["/b.md"],
+        "conflicts": [conflict],
+        "warnings": [],
+    }
     assert [item["path"] for item in api.get(FILES).json()["items"]] == ["/a.md"]
 
 
@@ -418,6 +424,7 @@ def test_a_key_for_a_folder_changes_the_folder_only(inside: APIClient, api: APIC
         "undone": [],
         "paths": [],
         "conflicts": [],
+        "warnings": [],
     }
 
     restored = post(inside, f"{REVISIONS}/1:restore").json()

@@ -526,3 +526,13 @@ def test_a_repeat_with_an_idempotency_key_makes_one_memory(api: APIClient, store
     assert first.json() == again.json()
     assert again.headers["Idempotent-Replayed"] == "true"
     assert len(versions(api, store)) == 1
+
+
+def test_what_can_not_be_found_as_an_entry_is_told_in_a_header(api: APIClient, store: str) -> None:
+    entry = "---\nid: mem_1\ncreated: 2026-01-01\ncategory: facts\n---\n\nBody.\n"
+    broken = f"# A\n{entry}\n{entry.replace('facts', 'fact')}"
+    made = post(api, f"{store}/memories", path="/memory/a.md", content=broken)
+    assert made.headers["Memsvc-Warnings"] == "2 swallowed_entry, 10 unusable_entry"
+    url = f"{store}/memories/{made.json()['id']}"
+    assert "Memsvc-Warnings" not in post(api, url, content=f"# A\n\n{entry}").headers
+    assert post(api, url, content=broken).headers["Memsvc-Warnings"].startswith("2 swallowed_entry")

@@ -260,3 +260,14 @@ def test_a_change_that_others_make_meanwhile_is_kept(client: MemsvcClient, monke
 
 def test_a_key_that_may_only_read_is_told_so(connect: Connect) -> None:
     assert "scope" in refused(MemoryTool(connect(Scope.READ)), "create", path=NOTES, file_text="x")
+
+
+def test_what_can_not_be_found_as_an_entry_is_told(tool: MemoryTool) -> None:
+    entry = "---\nid: mem_1\ncreated: 2026-01-01\ncategory: facts\n---\n\nBody.\n"
+    told = "\nTake care:\n- line 2: what looks like an entry"
+    assert told in done(tool, "create", path=NOTES, file_text=f"# A\n{entry}")
+    assert told in done(tool, "str_replace", path=NOTES, old_str="Body", new_str="Text")
+    assert told in done(tool, "insert", path=NOTES, insert_line=8, insert_text="More.")
+    assert "Take care" not in done(tool, "str_replace", path=NOTES, old_str="# A\n", new_str="# A\n\n")
+    done(tool, "create", path="/memories/a.txt", file_text=f"# A\n{entry}")
+    assert told in done(tool, "rename", old_path="/memories/a.txt", new_path="/memories/a.md")

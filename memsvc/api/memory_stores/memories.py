@@ -36,7 +36,7 @@ class MemoriesView(StoreView):
     def post(self, request: Request, store_id: str) -> Response:
         data = self.body(MemoryInput)
         made = memories.create_memory(self.access, data["path"], data["content"])
-        return Response(answers.memory(self.store, made, with_content=self.with_content))
+        return self.answer(made)
 
 
 class MemoryView(StoreView):
@@ -69,7 +69,7 @@ class MemoryView(StoreView):
             text=data["content"],
             sha256=data["precondition"]["content_sha256"] if data["precondition"] else None,
         )
-        return Response(answers.memory(self.store, changed, with_content=self.with_content))
+        return self.answer(changed)
 
     def delete(self, request: Request, store_id: str, memory_id: str) -> Response:
         access, expected = self.access, self.params["expected_content_sha256"]

@@ -52,6 +52,12 @@ BASE64: Schema = {"type": "string", "format": "byte"}
 BYTES: Schema = {"type": "string", "format": "binary"}
 NEXT: Schema = nullable({**TEXT, "description": "The `cursor` of the next page; null after the last one."})
 
+_WARNING = obj(path=TEXT, line=NUMBER, code=TEXT, reason=TEXT)
+WARNINGS: Schema = {
+    **array(_WARNING),
+    "description": "What looks like an entry and can't be found, or was mended; act on `code`, show `reason`.",
+}
+
 _HIT = {
     "score": nullable(FRACTION),
     "parts": {"type": "object", "additionalProperties": FRACTION},
@@ -108,6 +114,7 @@ _WRITTEN_ENTRY = {
     "superseded": nullable(TEXT),
     "file_created": FLAG,
     "peer_readable": FLAG,
+    "warnings": WARNINGS,
 }
 _ACTOR = obj(kind=TEXT, id=TEXT, name=TEXT)
 _REVISION = {"number": NUMBER, "at": TIME, "actor": _ACTOR, "action": TEXT, "message": TEXT}
@@ -219,11 +226,11 @@ COMPONENTS: dict[str, Schema] = {
         revision=NUMBER,
     ),
     "Match": obj(path=TEXT, line=NUMBER, text=TEXT),
-    "Written": obj(path=TEXT, revision=NUMBER, created=FLAG, changed=FLAG, size=NUMBER),
-    "Edited": obj(path=TEXT, revision=NUMBER, occurrences=NUMBER, size=NUMBER),
-    "Deleted": obj(path=TEXT, revision=NUMBER, files=NUMBER),
-    "Moved": obj(source=TEXT, destination=TEXT, revision=NUMBER, files=NUMBER),
-    "Uploaded": obj(path=TEXT, error=nullable(TEXT)),
+    "Written": obj(path=TEXT, revision=NUMBER, created=FLAG, changed=FLAG, size=NUMBER, warnings=WARNINGS),
+    "Edited": obj(path=TEXT, revision=NUMBER, occurrences=NUMBER, size=NUMBER, warnings=WARNINGS),
+    "Deleted": obj(path=TEXT, revision=NUMBER, files=NUMBER, warnings=WARNINGS),
+    "Moved": obj(source=TEXT, destination=TEXT, revision=NUMBER, files=NUMBER, warnings=WARNINGS),
+    "Uploaded": obj(path=TEXT, error=nullable(TEXT), warnings=WARNINGS),
     "Downloaded": obj(path=TEXT, content=nullable(BASE64), error=nullable(TEXT)),
     "Entry": obj(**_PLACED_ENTRY),
     "Hit": obj(**_PLACED_ENTRY, **_HIT),
@@ -242,7 +249,7 @@ COMPONENTS: dict[str, Schema] = {
     },
     "EntryWritten": obj(**_WRITTEN_ENTRY),
     "Accesses": obj(id=TEXT, count=NUMBER, last_at=nullable(TIME)),
-    "EntryRetired": obj(id=TEXT, path=TEXT, revision=NUMBER),
+    "EntryRetired": obj(id=TEXT, path=TEXT, revision=NUMBER, warnings=WARNINGS),
     "Index": obj(
         path=TEXT,
         exists=FLAG,
@@ -271,12 +278,13 @@ COMPONENTS: dict[str, Schema] = {
         path=TEXT,
         entry=obj(**_ENTRY),
     ),
-    "Restored": obj(revision=NUMBER, paths=array(TEXT)),
+    "Restored": obj(revision=NUMBER, paths=array(TEXT), warnings=WARNINGS),
     "Undone": obj(
         revision=NUMBER,
         undone=array(NUMBER),
         paths=array(TEXT),
         conflicts=array(obj(revision=NUMBER, path=TEXT, reason=TEXT)),
+        warnings=WARNINGS,
     ),
     "BatchResult": obj(
         revision=NUMBER,

@@ -31,6 +31,15 @@ class Snapshot:
         for group in _groups(self._moment):
             yield from self._contents(group)
 
+    def heads(self) -> dict[str, list[tuple[str, str]]]:
+        """The entries of each file as they were cut when they were stored: ids, and text up to the body."""
+        found: dict[str, list[tuple[str, str]]] = {}
+        blocks = self._moment.blocks().entries().order_by("file__path", "position")
+        columns = blocks.values_list("file__path", "entry_id", "head")
+        for path, entry_id, head in columns.iterator(chunk_size=_BLOCKS_AT_ONCE):
+            found.setdefault(path, []).append((entry_id, head))
+        return found
+
     def expiries(self) -> dict[str, datetime]:
         """When entries disappear by themselves, by id; those that stay are not in it."""
         expiring = self._moment.blocks().entries().filter(expires_at__isnull=False)
