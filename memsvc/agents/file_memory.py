@@ -6,6 +6,7 @@ processes, or a crash between two files, need the service (`PostgresBackend`, `R
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime
 
 from deepagents.backends.protocol import BackendProtocol
@@ -16,6 +17,7 @@ from memsvc.agents.locks import lock_of
 from memsvc.agents.transactional import route_to
 from memsvc.format import (
     SCAFFOLD,
+    BlankBody,
     Confidence,
     IndexRow,
     MemoryCategory,
@@ -23,6 +25,7 @@ from memsvc.format import (
     MemoryHit,
     MemoryKind,
     appended,
+    carried_lines,
     compose_entry,
     cut,
     entry_path,
@@ -30,6 +33,8 @@ from memsvc.format import (
     index_target,
     new_entry_id,
     parse_entries,
+    says_something,
+    summary_after,
     with_superseded,
 )
 from memsvc.format.layout import MEMORY_ROOT, in_utc
@@ -56,6 +61,8 @@ class FileMemory:
         title: str | None = None,
         when: datetime | None = None,
     ) -> MemoryHit:
+        if not says_something(body):
+            raise BlankBody
         moment = in_utc(when)
         draft = MemoryEntry(
             entry_id=new_entry_id(moment),
@@ -69,9 +76,12 @@ class FileMemory:
             supersedes=supersedes,
         )
         text = compose_entry(draft)
-        (entry,) = parse_entries(text)
         with self._lock:
             old = self._to_supersede(supersedes, category) if supersedes is not None else None
+            if old is not None:
+                summary = summary or summary_after(old.entry, body)
+                text = _with_lines_of(self._head_of(old), replace(draft, summary=summary))
+            (entry,) = parse_entries(text)
             keeps_file = old is not None and title is None and category is MemoryCategory.PROCEDURE
             path = (
                 old.path if old is not None and keeps_file else entry_path(category, when=moment, title=title)
@@ -98,6 +108,12 @@ class FileMemory:
                 f"{category.value}"
             )
         return hit
+
+    def _head_of(self, hit: MemoryHit) -> str:
+        """All that stands above the body of an entry."""
+        data = read_bytes(self._backend, hit.path) or b""
+        blocks = (block for block in cut(data) if block.entry and block.entry.entry_id == hit.entry.entry_id)
+        return next((block.raw[: block.meta_end].decode(errors="replace") for block in blocks), "")
 
     def memory_get(self, entry_id: str) -> MemoryHit | None:
         return next((hit for hit in self._entries() if hit.entry.entry_id == entry_id), None)
@@ -218,6 +234,12 @@ class _Changes:
         except Exception:
             # The first failure is the one to report; a backend that can't write can't restore either.
             return
+
+
+def _with_lines_of(head: str, entry: MemoryEntry) -> str:
+    """An entry with the metadata of the one that it supersedes, just as it stands there."""
+    lines, metadata = carried_lines(head)
+    return compose_entry(entry, metadata, written=lines)
 
 
 def _require_text(path: str, data: bytes) -> None:

@@ -12,7 +12,17 @@ from pydantic import Field, ValidationError, WithJsonSchema
 from pydantic.v1 import ValidationError as ValidationErrorV1
 
 from memsvc.agents.store import MemoryStore
-from memsvc.format import Confidence, IndexRow, MemoryCategory, MemoryEntry, MemoryHit, MemoryKind, entry_path
+from memsvc.format import (
+    Confidence,
+    IndexRow,
+    MemoryCategory,
+    MemoryEntry,
+    MemoryHit,
+    MemoryKind,
+    entry_path,
+    sendable,
+    summary_after,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -234,7 +244,7 @@ class _Writing:
         ],
         content: Annotated[str, Field(description="What is true now, complete, in markdown.")],
         summary: Annotated[
-            str, Field(description="The new entry in one line; empty keeps the old summary.")
+            str, Field(description="The new entry in one line; left out, it is the first line of `content`.")
         ] = "",
         tags: Annotated[
             list[str] | None,
@@ -254,7 +264,7 @@ class _Writing:
         hit = self._store.write(
             old.entry.category,
             content,
-            summary=summary or old.entry.summary,
+            summary=summary or summary_after(old.entry, content),
             tags=old.entry.tags if tags is None else tuple(tags),
             source=source,
             confidence=_member(Confidence, confidence),
@@ -275,7 +285,7 @@ def _as_tool(function: Callable[..., str]) -> BaseTool:
         try:
             return function(*args, **kwargs)
         except ValueError as refusal:
-            return f"Error: {refusal}"
+            return sendable(f"Error: {refusal}")
         except Exception:
             logger.exception("%s failed", function.__name__)
             return "Error: the memory could not be used because of an internal fault; try again later."
@@ -287,7 +297,7 @@ def _as_tool(function: Callable[..., str]) -> BaseTool:
 
 def _argument_refusal(error: ValidationError | ValidationErrorV1) -> str:
     problems = (f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}" for found in error.errors())
-    return f"Error: {'; '.join(problems)}. Nothing was done; mend the arguments and call again."
+    return sendable(f"Error: {'; '.join(problems)}. Nothing was done; mend the arguments and call again.")
 
 
 def _unknown_entry(entry_id: str) -> str:

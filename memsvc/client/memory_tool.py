@@ -15,6 +15,7 @@ from typing import Final
 
 from memsvc.client.errors import Conflict, MemsvcError, NotFound, PreconditionFailed
 from memsvc.client.http import MemsvcClient
+from memsvc.format.errors import sendable
 
 MEMORIES: Final = "/memories"
 MAX_LINES: Final = 999_999
@@ -61,9 +62,9 @@ class MemoryTool:
                 raise _Refused(f"Unknown command {name!r}. Use one of: {', '.join(self._commands)}.")
             return ToolAnswer(carry_out(command))
         except _Refused as refusal:
-            return ToolAnswer(f"Error: {refusal}", is_error=True)
+            return ToolAnswer(sendable(f"Error: {refusal}"), is_error=True)
         except MemsvcError as error:
-            return ToolAnswer(f"Error: {self._for_the_model(error.detail)}", is_error=True)
+            return ToolAnswer(sendable(f"Error: {self._for_the_model(error.detail)}"), is_error=True)
 
     # Commands
 

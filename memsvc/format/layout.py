@@ -9,6 +9,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from memsvc.format.errors import InvalidText, InvalidTitle
+from memsvc.format.text import checked_text
 
 MEMORY_ROOT = "/memory/"
 EPISODIC_DIR = "/memory/episodic_memory/"
@@ -98,6 +99,9 @@ def shard_label(when: datetime | None = None) -> str:
     return f"{moment.year:04}-{moment.month:02}"
 
 
+MAX_TITLE_BYTES = 1024 * 1024
+
+
 def slugify(text: str) -> str:
     """Turn a title into the name of a file, without extension.
 
@@ -121,8 +125,11 @@ def entry_path(category: MemoryCategory, *, when: datetime | None = None, title:
     """Return the file that a new entry of this category belongs in.
 
     `when` (default now) chooses an episode's monthly file, `title` names a procedure's; other categories take no
-    notice of either. Raises `InvalidTitle` for a procedure without a usable title.
+    notice of either. Raises `InvalidTitle` for a procedure without a usable title, and `InvalidText` for any title that
+    is no text or holds a control character other than a blank.
     """
+    if title is not None:
+        _check_title(title)
     directory = category_directory(category)
     if category is MemoryCategory.PROCEDURE:
         if title is None or not title.strip():
@@ -131,6 +138,13 @@ def entry_path(category: MemoryCategory, *, when: datetime | None = None, title:
     if CATEGORY_KIND[category] is MemoryKind.EPISODIC:
         return f"{directory}{shard_label(when)}.md"
     return f"{directory}{category.value}.md"
+
+
+def _check_title(title: str) -> None:
+    checked_text(title, field="title", max_bytes=MAX_TITLE_BYTES)
+    for place, character in enumerate(title):
+        if unicodedata.category(character) == "Cc" and not character.isspace():
+            raise InvalidText(f"title holds a control character at character {place}; take it out")
 
 
 def _slug_characters(text: str) -> list[str]:

@@ -1,5 +1,7 @@
 """The one gate for text that comes from outside."""
 
+import unicodedata
+
 from memsvc.format.errors import InvalidText
 
 
@@ -29,6 +31,18 @@ def checked_text(value: object, *, field: str, max_bytes: int, nul_allowed: bool
 def one_line(value: str) -> str:
     """Collapse every run of white space, line breaks included, to one blank, and trim."""
     return " ".join(value.split())
+
+
+# Letters and symbols that look like a blank: fillers of Hangul, the empty cell of Braille, joiners of graphemes.
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+_UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Mn", "Mc", "Me"})
+
+
+def says_something(text: str) -> bool:
+    """Whether there is anything to be seen in a text: neither blanks, nor controls, nor marks that nothing carries."""
+    return any(
+        character not in _BLANK and unicodedata.category(character) not in _UNSEEN for character in text
+    )
 
 
 def _too_long(field: str, max_bytes: int) -> InvalidText:

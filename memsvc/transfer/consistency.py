@@ -29,12 +29,16 @@ class _Seen:
 
 
 def check_tree(access: Access) -> list[Finding]:
-    """Rows without a file, files without a row, entries that can't be used, ids that exist twice; by path."""
+    """Rows without a file, or out of step with it, files without a row, entries that can't be used, ids that exist
+    twice; by path.
+    """
     seen = _Seen()
     with reads.snapshot(access) as taken:
         for listed, chunks in taken.files():
             _look_at(seen, listed.path, b"".join(chunks))
+        misstated = reads.misstatements(access)
     found = [*_disagreements(seen), *seen.opaque]
+    found += [Finding("stale_row", each.index, f"the row {each.row!r} {each.reason}") for each in misstated]
     found += [
         Finding("duplicate_id", path, f"entry {entry_id} is in {seen.contents.path_of[entry_id]} too")
         for entry_id, path in seen.contents.duplicates
@@ -66,5 +70,6 @@ def _disagreements(seen: _Seen) -> Iterator[Finding]:
         if place is None:
             continue
         router, row = place
-        if row not in seen.rows.get(router, ()):
+        # Where nobody made an index, none lacks a row.
+        if router in seen.rows and row not in seen.rows[router]:
             yield Finding("file_without_row", path, f"{router} has no row for it")

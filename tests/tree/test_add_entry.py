@@ -98,7 +98,16 @@ def test_the_file_of_bytes_that_are_no_text_takes_entries_too(memory: Access) ->
 
 
 @pytest.mark.parametrize(
-    "body", ["Title\n---\ntext", "a\n\n---\n\nb", "---\nfirst", "  indented", "a\u2028b\x0bc", ""]
+    "body",
+    [
+        "Title\n---\ntext",
+        "a\n\n---\n\nb",
+        "---\nfirst",
+        "  indented",
+        "a\u2028b\x0bc",
+        "😀",
+        "<!-- only a comment -->",
+    ],
 )
 def test_a_body_reads_back_equal(memory: Access, body: str) -> None:
     written = add(memory, body)
