@@ -6,7 +6,6 @@ processes, or a crash between two files, need the service (`PostgresBackend`, `R
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import datetime
 
 from deepagents.backends.protocol import BackendProtocol
@@ -79,8 +78,7 @@ class FileMemory:
         with self._lock:
             old = self._to_supersede(supersedes, category) if supersedes is not None else None
             if old is not None:
-                summary = summary or summary_after(old.entry, body)
-                text = _with_lines_of(self._head_of(old), replace(draft, summary=summary))
+                text = _with_lines_of(self._head_of(old), draft)
             (entry,) = parse_entries(text)
             keeps_file = old is not None and title is None and category is MemoryCategory.PROCEDURE
             path = (
@@ -90,7 +88,9 @@ class FileMemory:
             changes.append_entry(path, text)
             if old is not None:
                 changes.retire_entry(old.path, old.entry.entry_id, by=entry.entry_id)
-            changes.record_in_index(category, path, entry)
+            # Without a summary the row would go on to tell of the old one.
+            told = entry.summary or (summary_after(old.entry, body) if old else "")
+            changes.record_in_index(category, path, entry, description=told)
             changes.apply()
         return MemoryHit(path=path, entry=entry)
 
@@ -193,14 +193,16 @@ class _Changes:
     def retire_entry(self, path: str, entry_id: str, *, by: str) -> None:
         self._after[path] = with_superseded(self._current(path), entry_id, by)
 
-    def record_in_index(self, category: MemoryCategory, path: str, entry: MemoryEntry) -> None:
+    def record_in_index(
+        self, category: MemoryCategory, path: str, entry: MemoryEntry, *, description: str
+    ) -> None:
         index, relative = index_target(category, path)
         self._current(index)
         self._after[index] = with_file_recorded(
             index,
             self._before[index],
             relative,
-            description=entry.summary,
+            description=description,
             tags=entry.tags,
             on=in_utc(entry.created).date(),
         )

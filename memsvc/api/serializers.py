@@ -335,7 +335,7 @@ class EntryFields(Input):
 
     category = EnumField(MemoryCategory)
     body = content_field()
-    summary = TextField(default="")
+    summary = TextField(default=None)
     tags = TagsField(default=())
     source = TextField(default="agent")  # type: ignore[assignment]  # a field of the request, not the option
     confidence = EnumField(Confidence, default=Confidence.MEDIUM)

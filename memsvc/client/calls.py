@@ -479,7 +479,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         category: MemoryCategory,
         body: str,
         *,
-        summary: str = "",
+        summary: str | None = None,
         tags: Sequence[str] = (),
         source: str = "agent",
         confidence: Confidence = Confidence.MEDIUM,
@@ -493,7 +493,8 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         """Store an entry in the file that its category has; with `supersedes`, retire that one with it.
 
         `metadata` are further keys of its frontmatter: names with text, a number, a boolean, or a list of these.
-        Where it is None, and where `expires_at` is not given, they are those of the entry that is superseded.
+        Where it is None, and where `expires_at` is not given, they are those of the entry that is superseded. A
+        `summary` of None is none, or the first line of the body where the superseded entry has a summary.
         """
         fields = {
             "category": category,

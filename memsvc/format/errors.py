@@ -35,8 +35,10 @@ class InvalidEntry(FormatError):
 class BlankBody(InvalidEntry):
     code = "blank_body"
 
-    def __init__(self) -> None:
-        super().__init__("an entry needs a body that says something; blanks and what can't be seen don't")
+    def __init__(
+        self, message: str = "an entry needs a body that says something: there is nothing to be seen"
+    ) -> None:
+        super().__init__(message)
 
 
 class InvalidTitle(FormatError):

@@ -29,7 +29,7 @@ class EntryDraft:
 
     category: MemoryCategory
     body: str
-    summary: str = ""
+    summary: str | None = ""
     tags: tuple[str, ...] = ()
     source: str = "agent"
     confidence: Confidence = Confidence.MEDIUM

@@ -47,7 +47,7 @@ def _composed(access: Access, draft: EntryDraft, after: Block | None = None) -> 
         created=draft.when if draft.when and draft.when.tzinfo else when,
         category=draft.category,
         body=draft.body,
-        summary=draft.summary,
+        summary=draft.summary or "",
         source=draft.source,
         confidence=draft.confidence,
         tags=draft.tags,
@@ -97,8 +97,9 @@ def add(change: Change, access: Access, composed: Composed) -> EntryWritten:
     old = visible_entry(change, access, supersedes) if supersedes else None
     if old is not None:
         draft = composed.draft
-        summary = draft.summary or format.summary_after(entry_of(old), draft.body)
-        composed = _composed(access, replace(draft, summary=summary), old)
+        if draft.summary is None:
+            draft = replace(draft, summary=format.summary_after(entry_of(old), draft.body))
+        composed = _composed(access, draft, old)
     return _put(change, access, composed, old)
 
 

@@ -204,5 +204,5 @@ def _as_entry(draft: EntryDraft) -> MemoryEntry:
     when = format.in_utc(draft.when)
     return MemoryEntry(
         entry_id=format.new_entry_id(when), created=when, category=draft.category, body=draft.body,
-        summary=draft.summary, tags=draft.tags, supersedes=draft.supersedes,
+        summary=draft.summary or "", tags=draft.tags, supersedes=draft.supersedes,
     )  # fmt: skip
