@@ -25,6 +25,7 @@ from memsvc.format import (
     MemoryKind,
     appended,
     carried_lines,
+    checked_title,
     compose_entry,
     cut,
     entry_path,
@@ -62,6 +63,7 @@ class FileMemory:
     ) -> MemoryHit:
         if not says_something(body):
             raise BlankBody
+        title = checked_title(title)
         moment = in_utc(when)
         draft = MemoryEntry(
             entry_id=new_entry_id(moment),

@@ -125,11 +125,8 @@ def entry_path(category: MemoryCategory, *, when: datetime | None = None, title:
     """Return the file that a new entry of this category belongs in.
 
     `when` (default now) chooses an episode's monthly file, `title` names a procedure's; other categories take no
-    notice of either. Raises `InvalidTitle` for a procedure without a usable title, and `InvalidText` for any title that
-    is no text or holds a control character other than a blank.
+    notice of either. Raises `InvalidTitle` for a procedure without a usable title.
     """
-    if title is not None:
-        _check_title(title)
     directory = category_directory(category)
     if category is MemoryCategory.PROCEDURE:
         if title is None or not title.strip():
@@ -140,11 +137,15 @@ def entry_path(category: MemoryCategory, *, when: datetime | None = None, title:
     return f"{directory}{category.value}.md"
 
 
-def _check_title(title: str) -> None:
+def checked_title(title: str | None) -> str | None:
+    """Return a title that can be stored: text without control characters, but for blanks. Raises `InvalidText`."""
+    if title is None:
+        return None
     checked_text(title, field="title", max_bytes=MAX_TITLE_BYTES)
     for place, character in enumerate(title):
         if unicodedata.category(character) == "Cc" and not character.isspace():
             raise InvalidText(f"title holds a control character at character {place}; take it out")
+    return title
 
 
 def _slug_characters(text: str) -> list[str]:

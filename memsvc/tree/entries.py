@@ -60,7 +60,8 @@ def _composed(access: Access, draft: EntryDraft, after: Block | None = None) -> 
         text = _with_lines_of(after, entry)
     text = text or format.compose_entry(entry, metadata or format.NO_METADATA)
     follows = draft.category is MemoryCategory.PROCEDURE and draft.supersedes is not None and not draft.title
-    path = None if follows else format.entry_path(draft.category, when=when, title=draft.title)
+    title = format.checked_title(draft.title)
+    path = None if follows else format.entry_path(draft.category, when=when, title=title)
     if path is not None:
         access.require_write(path)
     if isinstance(draft.expires_at, Kept):

@@ -120,7 +120,7 @@ def _made(change: Change, index_path: str) -> File:
 
 
 def list_routers(change: Change) -> None:
-    """Let the root's index list the other routers that there are. For when one was made: nobody else adds rows."""
+    """Let the root's index list the other routers that there are. For when one was made: no file's row is theirs."""
     root = files.find(change, INDEXES[0])
     if root is None:
         return
@@ -355,7 +355,7 @@ def _moved(change: Change, source: str, destination: str) -> Mention | None:
 def complete(change: Change, indexes: Sequence[File] | None = None, *, restated: bool = False) -> None:
     """Give every file that has none its row, in these routers or in all that there are.
 
-    With `restated`, rows that this change brought as text say what their files say now, unless a person wrote them.
+    With `restated`, rows that this change brought as text don't go on quoting what their files no longer say.
     """
     if indexes is None:
         indexes = list(File.objects.of(change.tree).standing(None).filter(path__in=INDEXES))
@@ -367,10 +367,22 @@ def complete(change: Change, indexes: Sequence[File] | None = None, *, restated:
             if place is None or place[0] != index.path:
                 continue
             row = have.get(place[1])
-            if row is None:
-                _mention_in(change, index, None, place[1], described(change, file))
+            shows = row is not None and bool(files.visible_at(change, [row]))
+            if row is None or not (shows or files.is_hidden(change, file)):
+                _mention_in(change, index, row, place[1], described(change, file))
             elif restated and row.added_in == change.number and not row.source:
-                _mention_in(change, index, row, place[1], replace(described(change, file), on=None))
+                _restate(change, index, row, file)
+
+
+def _restate(change: Change, index: File, row: Block, file: File) -> None:
+    """Bring a row that came as text up to date where it quotes an entry that its file has no more."""
+    known = format.parse_row(row.text)
+    if known is None:
+        return
+    mark, told = mark_of(change.tree, file.path, row, known), described(change, file)
+    quotes = mark.origin in (Origin.SUMMARY, Origin.LINE) and known.description != told.description
+    if quotes or mark.tags.difference(told.tags):
+        _mention_in(change, index, row, known.path, replace(told, on=None))
 
 
 def described(change: Change, file: File) -> Mention:

@@ -53,7 +53,7 @@ places = st.sampled_from([*nasty.PATHS, *nasty.FOLDERS])
 ids = st.integers(0, 20)
 drafts = st.builds(
     draft,
-    st.sampled_from(["A body.", "", "Title\n---", "a\n\n---\n\nb", "é\u2028ü", "two\r\nlines", "  indented"]),
+    st.sampled_from(["A body.", "Title\n---", "a\n\n---\n\nb", "é\u2028ü", "two\r\nlines", "  indented"]),
     st.sampled_from(["facts", "facts", "rules", "preferences", "events", "procedure"]),
     summary=st.sampled_from(["", "A summary", "with | pipe", "#1: yes"]),
     tags=st.sampled_from([(), ("a",), ("a,b", "#c")]),
