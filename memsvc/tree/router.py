@@ -383,6 +383,8 @@ def _restate(change: Change, index: File, row: Block, file: File) -> None:
     quotes = mark.origin in (Origin.SUMMARY, Origin.LINE) and known.description != told.description
     if quotes or mark.tags.difference(told.tags):
         _mention_in(change, index, row, known.path, replace(told, on=None))
+    else:
+        _remember(change, [row.pk], mark, row.expires_at)
 
 
 def described(change: Change, file: File) -> Mention:

@@ -271,7 +271,9 @@ class Tree(RuleBasedStateMachine):
         self.check_rows_of_the_database()
         if rows_too and not self.index_behind:
             wrong = reads.misstatements(self.access)
-            assert not [each for each in wrong if each.path in self.model.touched]
+            # A row of which an edit took tags away may go without them.
+            told = [each for each in wrong if each.path in self.model.touched]
+            assert not [each for each in told if not each.reason.startswith("lacks")]
         self.check_entries()
         self.check_paging()
         numbers = revisions(self.access)

@@ -47,7 +47,9 @@ def _wrong_in(tree: Tree, file: File, block: Block, row: IndexRow) -> Iterator[s
     says_so = mark.origin is Origin.HAND or row.description == told.description
     if not says_so and not _is_said_further_up(file, row.description, told):
         yield f"says {row.description!r} where its file says {told.description!r}"
-    missing = [tag for tag in told.tags if tag not in row.tags]
+    # A row that a person wrote may well leave tags out.
+    is_quoting = mark.origin in (Origin.SUMMARY, Origin.LINE)
+    missing = [tag for tag in told.tags if tag not in row.tags and is_quoting]
     if missing and len(row.tags) < MAX_ROW_TAGS:
         yield f"lacks the tags {missing!r}"
     unknown = mark.tags.difference(told.tags)
