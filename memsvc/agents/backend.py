@@ -222,6 +222,7 @@ class PostgresBackend(BackendProtocol):
             supersedes=supersedes,
             title=title,
             when=when,
+            metadata=None,
         )
 
         def work() -> MemoryHit:

@@ -16,6 +16,7 @@ from memsvc.agents.locks import lock_of
 from memsvc.agents.transactional import route_to
 from memsvc.format import (
     SCAFFOLD,
+    BlankBody,
     Confidence,
     IndexRow,
     MemoryCategory,
@@ -23,6 +24,8 @@ from memsvc.format import (
     MemoryHit,
     MemoryKind,
     appended,
+    carried_lines,
+    checked_title,
     compose_entry,
     cut,
     entry_path,
@@ -30,6 +33,8 @@ from memsvc.format import (
     index_target,
     new_entry_id,
     parse_entries,
+    says_something,
+    summary_after,
     with_superseded,
 )
 from memsvc.format.layout import MEMORY_ROOT, in_utc
@@ -57,6 +62,9 @@ class FileMemory:
         title: str | None = None,
         when: datetime | None = None,
     ) -> MemoryHit:
+        if not says_something(body):
+            raise BlankBody
+        title = checked_title(title)
         moment = in_utc(when)
         draft = MemoryEntry(
             entry_id=new_entry_id(moment),
@@ -70,9 +78,11 @@ class FileMemory:
             supersedes=supersedes,
         )
         text = compose_entry(draft)
-        (entry,) = parse_entries(text)
         with self._lock:
             old = self._to_supersede(supersedes, category) if supersedes is not None else None
+            if old is not None:
+                text = _with_lines_of(self._head_of(old), draft)
+            (entry,) = parse_entries(text)
             keeps_file = old is not None and title is None and category is MemoryCategory.PROCEDURE
             path = (
                 old.path if old is not None and keeps_file else entry_path(category, when=moment, title=title)
@@ -81,7 +91,9 @@ class FileMemory:
             changes.append_entry(path, text)
             if old is not None:
                 changes.retire_entry(old.path, old.entry.entry_id, by=entry.entry_id)
-            changes.record_in_index(category, path, entry)
+            # Without a summary the row would go on to tell of the old one.
+            told = entry.summary or (summary_after(old.entry, body) if old else "")
+            changes.record_in_index(category, path, entry, description=told)
             changes.apply()
         return MemoryHit(path=path, entry=entry)
 
@@ -99,6 +111,12 @@ class FileMemory:
                 f"{category.value}"
             )
         return hit
+
+    def _head_of(self, hit: MemoryHit) -> str:
+        """All that stands above the body of an entry."""
+        data = read_bytes(self._backend, hit.path) or b""
+        blocks = (block for block in cut(data) if block.entry and block.entry.entry_id == hit.entry.entry_id)
+        return next((block.raw[: block.meta_end].decode(errors="replace") for block in blocks), "")
 
     def memory_get(self, entry_id: str) -> MemoryHit | None:
         return next((hit for hit in self._entries() if hit.entry.entry_id == entry_id), None)
@@ -178,14 +196,16 @@ class _Changes:
     def retire_entry(self, path: str, entry_id: str, *, by: str) -> None:
         self._after[path] = with_superseded(self._current(path), entry_id, by)
 
-    def record_in_index(self, category: MemoryCategory, path: str, entry: MemoryEntry) -> None:
+    def record_in_index(
+        self, category: MemoryCategory, path: str, entry: MemoryEntry, *, description: str
+    ) -> None:
         index, relative = index_target(category, path)
         self._current(index)
         self._after[index] = with_file_recorded(
             index,
             self._before[index],
             relative,
-            description=entry.summary,
+            description=description,
             tags=entry.tags,
             on=in_utc(entry.created).date(),
         )
@@ -219,6 +239,12 @@ class _Changes:
         except Exception:
             # The first failure is the one to report; a backend that can't write can't restore either.
             return
+
+
+def _with_lines_of(head: str, entry: MemoryEntry) -> str:
+    """An entry with the metadata of the one that it supersedes, just as it stands there."""
+    lines, metadata = carried_lines(head)
+    return compose_entry(entry, metadata, written=lines)
 
 
 def _require_text(path: str, data: bytes) -> None:

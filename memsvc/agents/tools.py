@@ -21,6 +21,8 @@ from memsvc.format import (
     MemoryKind,
     code_end,
     entry_path,
+    sendable,
+    summary_after,
 )
 
 logger = logging.getLogger(__name__)
@@ -243,7 +245,7 @@ class _Writing:
         ],
         content: Annotated[str, Field(description="What is true now, complete, in markdown.")],
         summary: Annotated[
-            str, Field(description="The new entry in one line; empty keeps the old summary.")
+            str, Field(description="The new entry in one line; left out, it is the first line of `content`.")
         ] = "",
         tags: Annotated[
             list[str] | None,
@@ -263,7 +265,7 @@ class _Writing:
         hit = self._store.write(
             old.entry.category,
             content,
-            summary=summary or old.entry.summary,
+            summary=summary or summary_after(old.entry, content),
             tags=old.entry.tags if tags is None else tuple(tags),
             source=source,
             confidence=_member(Confidence, confidence),
@@ -292,7 +294,7 @@ def _as_tool(function: Callable[..., str]) -> BaseTool:
         try:
             return function(*args, **kwargs)
         except ValueError as refusal:
-            return f"Error: {refusal}"
+            return sendable(f"Error: {refusal}")
         except Exception:
             logger.exception("%s failed", function.__name__)
             return "Error: the memory could not be used because of an internal fault; try again later."
@@ -304,7 +306,7 @@ def _as_tool(function: Callable[..., str]) -> BaseTool:
 
 def _argument_refusal(error: ValidationError | ValidationErrorV1) -> str:
     problems = (f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}" for found in error.errors())
-    return f"Error: {'; '.join(problems)}. Nothing was done; mend the arguments and call again."
+    return sendable(f"Error: {'; '.join(problems)}. Nothing was done; mend the arguments and call again.")
 
 
 def _unknown_entry(entry_id: str) -> str:

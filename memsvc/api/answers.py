@@ -3,6 +3,7 @@
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from datetime import UTC
 
 from memsvc.format import IndexRow, MemoryEntry, Metadata
 from memsvc.recall.accesses import Accesses
@@ -195,7 +196,8 @@ def memory_entry(memory: MemoryEntry, metadata: Metadata) -> Json:
         "id": memory.entry_id,
         "category": memory.category,
         "kind": memory.kind,
-        "created": memory.created,
+        # The one form in which every later read gives it, too.
+        "created": memory.created.astimezone(UTC),
         "source": memory.source,
         "confidence": memory.confidence,
         "tags": list(memory.tags),

@@ -18,6 +18,7 @@ from memsvc.api.serializers import (
     SuccessorInput,
 )
 from memsvc.api.views import TreeView, with_etag
+from memsvc.format import Kept
 from memsvc.recall.accesses import accesses_of, get_entry
 from memsvc.tree import reads, services
 from memsvc.tree.drafts import EntryDraft, SuccessorDraft
@@ -128,6 +129,6 @@ def draft_of(data: dict[str, Any]) -> EntryDraft:
         title=data["title"],
         when=data["when"],
         supersedes=data["supersedes"],
-        expires_at=data["expires_at"],
+        expires_at=data.get("expires_at", Kept.KEPT),
         metadata=data["metadata"],
     )

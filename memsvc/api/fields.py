@@ -168,6 +168,18 @@ class InstantField(serializers.DateTimeField):
     def to_internal_value(self, value: Any) -> datetime:
         return super().to_internal_value(require_text(value))
 
+    def enforce_timezone(self, value: datetime) -> datetime:
+        """The moment with the offset that it was given with."""
+        in_utc = super().enforce_timezone(value)
+        return value if value.tzinfo else in_utc
+
+
+class ExpiryField(InstantField):
+    """When an entry disappears; null is never, and absent what it is in the entry that is superseded, if any."""
+
+    def __init__(self) -> None:
+        super().__init__(required=False, allow_null=True)
+
 
 class ZoneField(TextField):
     """An IANA time zone, as `Europe/Berlin`."""

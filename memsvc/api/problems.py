@@ -17,7 +17,7 @@ from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.exceptions import APIException
 
-from memsvc.format import FormatError
+from memsvc.format import FormatError, sendable
 from memsvc.logging import request_id
 from memsvc.transfer.errors import ImportRefused
 from memsvc.tree import errors
@@ -123,7 +123,7 @@ def problem(
     members: Mapping[str, object] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> JsonResponse:
-    """The answer for one error. JSON escapes keep it sendable, whatever the detail quotes of the request."""
+    """The answer for one error, sendable whatever it quotes of the request."""
     body = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
@@ -133,7 +133,18 @@ def problem(
         "request_id": request_id.get(),
         **(members or {}),
     }
-    return JsonResponse(body, status=status, content_type=MEDIA_TYPE, headers=dict(headers or {}))
+    return JsonResponse(_sendable(body), status=status, content_type=MEDIA_TYPE, headers=dict(headers or {}))
+
+
+def _sendable(value: object) -> Any:
+    match value:
+        case str():
+            return sendable(value)
+        case Mapping():
+            return {_sendable(key): _sendable(inner) for key, inner in value.items()}
+        case list() | tuple():
+            return [_sendable(inner) for inner in value]
+    return value
 
 
 def handle(error: Exception, context: object = None) -> HttpResponse | None:

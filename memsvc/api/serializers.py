@@ -16,6 +16,7 @@ from memsvc.api.fields import (
     BytesField,
     EntryMetadataField,
     EnumField,
+    ExpiryField,
     FlagField,
     FolderField,
     FractionField,
@@ -61,7 +62,7 @@ class Status(StrEnum):
 
 
 class Input(serializers.Serializer[Any]):
-    """A JSON object. Optional fields that are absent or null have their default."""
+    """A JSON object. Optional fields that are absent or null have their default, unless null says something."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         if not isinstance(data, Mapping):
@@ -72,7 +73,9 @@ class Input(serializers.Serializer[Any]):
             raise serializers.ValidationError(
                 {name[:100]: serializers.ErrorDetail(message, code="unknown_field") for name in unknown[:10]}
             )
-        given = {name: value for name, value in data.items() if value is not None}
+        given = {
+            name: value for name, value in data.items() if value is not None or self.fields[name].allow_null
+        }
         return dict(super().to_internal_value(given))
 
     @classmethod
@@ -331,15 +334,15 @@ class EntryFields(Input):
 
     category = EnumField(MemoryCategory)
     body = content_field()
-    summary = TextField(default="")
+    summary = TextField(default=None)
     tags = TagsField(default=())
     source = TextField(default="agent")  # type: ignore[assignment]  # a field of the request, not the option
     confidence = EnumField(Confidence, default=Confidence.MEDIUM)
     title = TextField(default=None)
     when = InstantField(default=None)
     supersedes = TextField(default=None)
-    expires_at = InstantField(default=None)
-    metadata = EntryMetadataField(default={})
+    expires_at = ExpiryField()
+    metadata = EntryMetadataField(default=None)
 
 
 class EntryInput(EntryFields):
@@ -347,7 +350,7 @@ class EntryInput(EntryFields):
 
 
 class SuccessorInput(Input):
-    """An entry in the place of another: what is absent of category, summary, tags and metadata is kept."""
+    """An entry in the place of another: what is absent of category, tags, metadata and expires_at is kept."""
 
     category = EnumField(MemoryCategory, default=None)
     body = content_field()
@@ -357,7 +360,7 @@ class SuccessorInput(Input):
     confidence = EnumField(Confidence, default=Confidence.MEDIUM)
     title = TextField(default=None)
     when = InstantField(default=None)
-    expires_at = InstantField(default=None)
+    expires_at = ExpiryField()
     metadata = EntryMetadataField(default=None)
     message = message_field()
 

@@ -62,7 +62,7 @@ from memsvc.client.records import (
     Window,
     Written,
 )
-from memsvc.format.entries import NO_METADATA, Confidence
+from memsvc.format.entries import Confidence, Kept
 from memsvc.format.errors import FormatError
 from memsvc.format.layout import MemoryCategory, MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
@@ -477,20 +477,22 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         category: MemoryCategory,
         body: str,
         *,
-        summary: str = "",
+        summary: str | None = None,
         tags: Sequence[str] = (),
         source: str = "agent",
         confidence: Confidence = Confidence.MEDIUM,
         title: str | None = None,
         when: datetime | None = None,
         supersedes: str | None = None,
-        expires_at: datetime | None = None,
-        metadata: Mapping[str, object] = NO_METADATA,
+        expires_at: datetime | Kept | None = Kept.KEPT,
+        metadata: Mapping[str, object] | None = None,
         message: str = "",
     ) -> Steps[EntryWritten]:
         """Store an entry in the file that its category has; with `supersedes`, retire that one with it.
 
         `metadata` are further keys of its frontmatter: names with text, a number, a boolean, or a list of these.
+        Where it is None, and where `expires_at` is not given, they are those of the entry that is superseded. A
+        `summary` of None is none, or the first line of the body where the superseded entry has a summary.
         """
         fields = {
             "category": category,
@@ -502,11 +504,11 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             "title": title,
             "when": _time(when),
             "supersedes": supersedes,
-            "expires_at": _time(expires_at),
-            "metadata": dict(metadata) or None,
+            "metadata": None if metadata is None else dict(metadata),
             "message": message or None,
         }
-        return self._ask("POST", f"{self._at}/entries", parsing.entry_written, body=_given(fields))
+        sent = _given(fields) | _expiry(expires_at)
+        return self._ask("POST", f"{self._at}/entries", parsing.entry_written, body=sent)
 
     @call
     def supersede_entry(
@@ -521,13 +523,13 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         confidence: Confidence = Confidence.MEDIUM,
         title: str | None = None,
         when: datetime | None = None,
-        expires_at: datetime | None = None,
+        expires_at: datetime | Kept | None = Kept.KEPT,
         metadata: Mapping[str, object] | None = None,
         message: str = "",
     ) -> Steps[EntryWritten]:
-        """Put a new entry in an entry's place. Category, summary, tags and metadata that are None are kept.
-
-        A procedure stays in its file unless it gets a `title`.
+        """Put a new entry in an entry's place. Category, tags and metadata that are None are kept, and so is an
+        expiry that is not given; None of it stays. A summary that is None is made from the body where the old one
+        has any. A procedure stays in its file unless it gets a `title`.
         """
         fields = {
             "category": category,
@@ -538,13 +540,11 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             "confidence": confidence,
             "title": title,
             "when": _time(when),
-            "expires_at": _time(expires_at),
             "metadata": None if metadata is None else dict(metadata),
             "message": message or None,
         }
-        return self._ask(
-            "POST", f"{self._entry(entry_id)}:supersede", parsing.entry_written, body=_given(fields)
-        )
+        sent = _given(fields) | _expiry(expires_at)
+        return self._ask("POST", f"{self._entry(entry_id)}:supersede", parsing.entry_written, body=sent)
 
     @call
     def retire_entry(self, entry_id: str, *, if_match: str | None = None) -> Steps[EntryRetired]:
@@ -1011,6 +1011,10 @@ def _given(fields: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def _expiry(at: datetime | Kept | None) -> dict[str, object]:
+    return {} if isinstance(at, Kept) else {"expires_at": _time(at)}
+
+
 def _with_message(body: Mapping[str, object], message: str) -> dict[str, object]:
     return {**body, "message": message} if message else dict(body)
 
@@ -1030,7 +1034,7 @@ def _etag(response: httpx.Response) -> str | None:
 
 
 def _utc(at: datetime | None) -> datetime | None:
-    """The instant in UTC; a naive one already is."""
+    """The instant with its offset; a naive one is in UTC."""
     if at is None:
         return None
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at

@@ -17,6 +17,7 @@ from memsvc.client.errors import Conflict, MemsvcError, NotFound, PreconditionFa
 from memsvc.client.http import MemsvcClient
 from memsvc.client.records import Told
 from memsvc.format import count_lines, dominant_newline, places_of, plain_line_ends, text_lines
+from memsvc.format.errors import sendable
 
 MEMORIES: Final = "/memories"
 MAX_LINES: Final = 999_999
@@ -62,9 +63,9 @@ class MemoryTool:
                 raise _Refused(f"Unknown command {name!r}. Use one of: {', '.join(self._commands)}.")
             return ToolAnswer(carry_out(command))
         except _Refused as refusal:
-            return ToolAnswer(f"Error: {refusal}", is_error=True)
+            return ToolAnswer(sendable(f"Error: {refusal}"), is_error=True)
         except MemsvcError as error:
-            return ToolAnswer(f"Error: {self._for_the_model(error.detail)}", is_error=True)
+            return ToolAnswer(sendable(f"Error: {self._for_the_model(error.detail)}"), is_error=True)
 
     # Commands
 

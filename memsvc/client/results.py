@@ -26,6 +26,7 @@ from deepagents.backends.protocol import (
     WriteResult,
 )
 
+from memsvc.format.errors import sendable
 from memsvc.format.paths import canonical_folder
 
 # Private, but the only list of the extensions that the middleware takes for media. A release without it has ours.
@@ -308,10 +309,10 @@ def refusal(code: str, message: str, path: str) -> str:
     tree that the agent doesn't know by that name.
     """
     if code in _SPEAKING:
-        return message
+        return sendable(message)
     if code in _SENTENCES:
-        return _SENTENCES[code](path)
-    return f"The memory service could not do this for '{path}' ({code})."
+        return sendable(_SENTENCES[code](path))
+    return sendable(f"The memory service could not do this for '{path}' ({code}).")
 
 
 def edit_refusal(code: str, message: str, path: str) -> str:

@@ -25,8 +25,10 @@ from memsvc.format.entries import (
     MAX_TAGS,
     NO_METADATA,
     Confidence,
+    Kept,
     MemoryEntry,
     MemoryHit,
+    carried_lines,
     compose_entry,
     new_entry_id,
     normal_entry,
@@ -35,14 +37,25 @@ from memsvc.format.entries import (
     render_document,
     render_entry,
     split_document,
+    summary_after,
 )
-from memsvc.format.errors import FormatError, InvalidEntry, InvalidPath, InvalidText, InvalidTitle
+from memsvc.format.errors import (
+    BlankBody,
+    FormatError,
+    InvalidEntry,
+    InvalidPath,
+    InvalidText,
+    InvalidTitle,
+    sendable,
+)
 from memsvc.format.frontmatter import Metadata
+from memsvc.format.headlines import first_heading, first_line, shortened
 from memsvc.format.indexes import (
+    MAX_ROW_TAG_CHARS,
+    MAX_ROW_TAGS,
     IndexRow,
     cut_index,
     ends_with_head,
-    first_heading,
     index_target,
     merged_row,
     parse_index,
@@ -53,6 +66,7 @@ from memsvc.format.indexes import (
     settled,
     table_head,
     with_row,
+    with_row_put,
     without_row,
 )
 from memsvc.format.layout import (
@@ -67,6 +81,7 @@ from memsvc.format.layout import (
     MemoryCategory,
     MemoryKind,
     category_directory,
+    checked_title,
     entry_path,
     in_utc,
     index_path,
@@ -97,7 +112,15 @@ from memsvc.format.paths import (
 from memsvc.format.problems import Problem, closed_code, problems_in
 from memsvc.format.recovery import for_peers, recovered_entry
 from memsvc.format.scaffold import MEMORY_DIRECTORIES, PROCEDURE_TEMPLATE, SCAFFOLD
-from memsvc.format.text import checked_text, count_lines, one_line, places_of, plain_line_ends, text_lines
+from memsvc.format.text import (
+    checked_text,
+    count_lines,
+    one_line,
+    places_of,
+    plain_line_ends,
+    says_something,
+    text_lines,
+)
 
 __all__ = [
     "CATEGORY_KIND",
@@ -108,6 +131,8 @@ __all__ = [
     "MAX_BODY_BYTES",
     "MAX_ID_BYTES",
     "MAX_PATH_BYTES",
+    "MAX_ROW_TAGS",
+    "MAX_ROW_TAG_CHARS",
     "MAX_SEGMENT_BYTES",
     "MAX_SOURCE_BYTES",
     "MAX_SUMMARY_BYTES",
@@ -123,6 +148,7 @@ __all__ = [
     "ROOT_INDEX_PATH",
     "SCAFFOLD",
     "SEMANTIC_DIR",
+    "BlankBody",
     "Block",
     "BlockKind",
     "Confidence",
@@ -133,6 +159,7 @@ __all__ = [
     "InvalidPath",
     "InvalidText",
     "InvalidTitle",
+    "Kept",
     "MemoryCategory",
     "MemoryEntry",
     "MemoryHit",
@@ -144,9 +171,11 @@ __all__ = [
     "appended",
     "canonical_folder",
     "canonical_path",
+    "carried_lines",
     "category_directory",
     "checked_metadata",
     "checked_text",
+    "checked_title",
     "closed_code",
     "code_end",
     "compose_entry",
@@ -159,6 +188,7 @@ __all__ = [
     "ends_with_head",
     "entry_path",
     "first_heading",
+    "first_line",
     "for_peers",
     "in_utc",
     "index_path",
@@ -186,18 +216,23 @@ __all__ = [
     "render_index_table",
     "router_of",
     "row_line",
+    "says_something",
+    "sendable",
     "settled",
     "shard_label",
+    "shortened",
     "slugify",
     "spelt_path",
     "split_document",
     "storable_metadata",
     "strict_path",
+    "summary_after",
     "superseded",
     "table_head",
     "text_lines",
     "visible_path",
     "with_row",
+    "with_row_put",
     "with_superseded",
     "without_row",
 ]

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timezone
-from enum import StrEnum
+from enum import Enum, StrEnum
 from types import MappingProxyType
 
 from memsvc.format.errors import InvalidEntry
@@ -18,13 +18,16 @@ from memsvc.format.frontmatter import (
     FrontmatterError,
     Metadata,
     Value,
+    key_lines,
     read_frontmatter,
     summary_line,
     tags_line,
     text_line,
     value_line,
 )
+from memsvc.format.headlines import first_line
 from memsvc.format.layout import CATEGORY_KIND, MemoryCategory, MemoryKind, in_utc
+from memsvc.format.metadata import RESERVED_NAMES
 from memsvc.format.text import checked_text, one_line
 
 MAX_BODY_BYTES = 256 * 1024
@@ -45,6 +48,12 @@ class Confidence(StrEnum):
     LOW = "low"
     MEDIUM = "medium"
     HIGH = "high"
+
+
+class Kept(Enum):
+    """What is given for a field of a new entry that is to be what it is in the entry that it supersedes."""
+
+    KEPT = "kept"
 
 
 # What the levels are where confidence is a number.
@@ -302,14 +311,14 @@ def normal_entry(entry: MemoryEntry) -> MemoryEntry:
     )
 
 
-def compose_entry(entry: MemoryEntry, metadata: Metadata = NO_METADATA) -> str:
+def compose_entry(entry: MemoryEntry, metadata: Metadata = NO_METADATA, *, written: str = "") -> str:
     """Write an entry as it is stored: `normal_entry(entry)` and its metadata as text, which reads back as just that.
 
-    Raises `InvalidText` or `InvalidEntry` for what can't be stored or would read back differently, such as a body
-    that holds another entry.
+    `written` are the lines that say the metadata, where they are not to be written anew. Raises `InvalidText` or
+    `InvalidEntry` for what can't be stored or would read back differently, such as a body that holds another entry.
     """
     stored = normal_entry(entry)
-    text = _rendered(stored, metadata)
+    text = _rendered(stored, metadata, written)
     data = text.encode()
     if _is_other_entry_in(data):
         raise _bare_fence(stored)
@@ -323,6 +332,27 @@ def compose_entry(entry: MemoryEntry, metadata: Metadata = NO_METADATA) -> str:
     if read_back != stored or extra != metadata:
         raise InvalidEntry("the entry would not read back as it was given; take unusual characters out")
     return text
+
+
+def summary_after(old: MemoryEntry, body: str) -> str:
+    """Return the summary of an entry that supersedes another and was given none: what it says itself, and not it."""
+    return first_line(trimmed_body(body)) if old.summary else ""
+
+
+def carried_lines(head: str) -> tuple[str, dict[str, Value]]:
+    """Return the lines of an entry's head that say its metadata, just as they stand, and what they say.
+
+    `head` is all above the body, as of a block. A comment goes with the key below it, one below all keys with the
+    last. No line where two keys stand on one.
+    """
+    data = head.replace("\r\n", "\n").encode()
+    span = next(iter(entry_spans(data)), None)
+    text = data[span.frontmatter_start : span.frontmatter_end].decode() if span else ""
+    lines = "".join(part for key, part in key_lines(text) if key not in RESERVED_NAMES)
+    try:
+        return lines.removesuffix("\n"), dict(read_frontmatter(lines).values) if lines else {}
+    except FrontmatterError:
+        return "", {}
 
 
 def peer_readable(entry: MemoryEntry) -> bool:
@@ -344,7 +374,7 @@ def _is_other_entry_in(data: bytes) -> bool:
     return last_line == SEPARATOR and unterminated_at(body) is not None
 
 
-def _rendered(entry: MemoryEntry, metadata: Metadata = NO_METADATA) -> str:
+def _rendered(entry: MemoryEntry, metadata: Metadata = NO_METADATA, written: str = "") -> str:
     lines = [
         "---",
         text_line("id", one_line(entry.entry_id)),
@@ -361,7 +391,7 @@ def _rendered(entry: MemoryEntry, metadata: Metadata = NO_METADATA) -> str:
         lines.append(text_line("superseded_by", one_line(entry.superseded_by)))
     if entry.summary:
         lines.append(summary_line(one_line(entry.summary)))
-    lines += [value_line(name, value) for name, value in metadata.items()]
+    lines += [written] if written else [value_line(name, value) for name, value in metadata.items()]
     lines += ["---", "", trimmed_body(entry.body), ""]
     return "\n".join(lines)
 

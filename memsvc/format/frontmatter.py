@@ -176,6 +176,46 @@ def _with_fault_quoted(line: str) -> str:
     return line
 
 
+def key_lines(text: str) -> list[tuple[str, str]]:
+    """Cut the lines between two fences by the keys that they are about; nothing where two share a line.
+
+    Comments and blank lines belong to the key below them, those below all keys to the last one.
+    """
+    parser: _Parser = _LOADER(text)
+    starts: list[tuple[str, int]] = []
+    try:
+        depth, is_key = 0, True
+        while not isinstance(event := parser.get_event(), yaml.StreamEndEvent):
+            if depth == 1 and isinstance(event, yaml.ScalarEvent) and is_key and event.start_mark:
+                starts.append((event.value, event.start_mark.line))
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth == 1 and isinstance(event, yaml.ScalarEvent | yaml.CollectionEndEvent):
+                is_key = not is_key
+    except yaml.YAMLError:
+        return []
+    finally:
+        parser.dispose()
+    lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text)
+    firsts = [_first_line_of(lines, line) for _, line in starts]
+    if len({line for _, line in starts}) < len(starts):
+        return []
+    ends = [*firsts[1:], len(lines)]
+    return [
+        (key, "".join(lines[start:end])) for (key, _), start, end in zip(starts, firsts, ends, strict=True)
+    ]
+
+
+def _first_line_of(lines: list[str], key_line: int) -> int:
+    """Where the comment above a key begins, else the line of the key."""
+    first = key_line
+    while first > 0 and lines[first - 1].startswith("#"):
+        first -= 1
+    return first
+
+
 class _EventReader:
     """Builds values from parser events, one at a time, so that the limits stop the parser where they are met."""
 

@@ -1,12 +1,13 @@
 """Router indexes: tables that say what a folder's files hold, one row a file."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from memsvc.format.blocks import Block, BlockKind, blank_line_below, dominant_newline, text_blocks
 from memsvc.format.fences import BOM
+from memsvc.format.headlines import shortened
 from memsvc.format.layout import (
     CATEGORY_KIND,
     KIND_DIRECTORIES,
@@ -20,7 +21,6 @@ from memsvc.format.text import one_line
 
 MAX_ROW_TAGS = 12
 MAX_ROW_TAG_CHARS = 64
-MAX_DESCRIPTION_CHARS = 200
 
 _COLUMNS = ["file", "description", "tags", "updated"]
 _HEADER = "| File | Description | Tags | Updated |"
@@ -30,7 +30,6 @@ _CELL_BORDER = re.compile(r"(?<!\\)\|")
 _TAG_BORDER = re.compile(r"(?<!\\),")
 _RULE_CELL = re.compile(r":?-+:?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]++(.*)")
 # What a cell would lose at its ends, and what would be read as such a reference.
 _REFERENCES = {"&": "&#38;", " ": "&#32;", "\t": "&#9;"}
 _REFERENCE = re.compile("|".join(_REFERENCES.values()))
@@ -110,21 +109,6 @@ def ends_with_head(raw: bytes) -> bool:
     return _ends_with_head(_lines(raw))
 
 
-def first_heading(text: str) -> str:
-    """Describe a note by its first markdown heading, else its first line that says something; "" if there is none.
-
-    The note's own frontmatter and its code blocks are passed over.
-    """
-    fallback = ""
-    for line in _prose_lines(text):
-        heading = _HEADING.fullmatch(line)
-        if heading is not None and (title := heading[1].rstrip(" \t").rstrip("#").rstrip(" \t")):
-            return _shortened(title)
-        if not fallback and any(character.isalnum() for character in line):
-            fallback = _shortened(line)
-    return fallback
-
-
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
@@ -134,19 +118,25 @@ def render_index_table(rows: Mapping[str, IndexRow]) -> str:
 
 
 def merged_row(
-    old: IndexRow | None, *, path: str, description: str, tags: Iterable[str], when: date | None
+    old: IndexRow | None,
+    *,
+    path: str,
+    description: str,
+    tags: Iterable[str],
+    when: date | None,
+    by_hand: Container[str] = (),
 ) -> IndexRow:
     """Return a file's row after a write.
 
     The new description, in one line of at most 200 characters, or the old one where the new one is empty. The old
-    tags and then the new ones; a row shows at most 12, none longer than 64 characters, and the oldest give way.
-    The later of the two dates.
+    tags and then the new ones; a row shows at most 12, none longer than 64 characters, and the oldest give way,
+    but for tags that are there `by_hand`. The later of the two dates.
     """
     old = old or IndexRow(path)
     return IndexRow(
         path=path,
-        description=_shortened(description) or old.description,
-        tags=_merged_tags(old.tags, [one_line(tag) for tag in tags]),
+        description=shortened(description) or old.description,
+        tags=_merged_tags(old.tags, [one_line(tag) for tag in tags], by_hand),
         updated=_later(old.updated, when),
     )
 
@@ -193,7 +183,14 @@ def settled(rows: Sequence[bytes]) -> list[bytes]:
 
 
 def with_row(data: bytes, *, path: str, description: str, tags: Iterable[str], when: date | None) -> bytes:
-    """Return a whole index in which the row of the file `path` is merged with a write, or added at its place.
+    """Return a whole index in which the row of the file `path` is merged with a write, or added at its place."""
+    rows = [row for block in cut_index(data) if (row := _row_of(block)) is not None and row.path == path]
+    old = rows[-1] if rows else None
+    return with_row_put(data, merged_row(old, path=path, description=description, tags=tags, when=when))
+
+
+def with_row_put(data: bytes, new: IndexRow) -> bytes:
+    """Return a whole index in which this is the row of its file, in the place of an old one or at its own.
 
     Every other byte stays, but for a scaffold's rows, which are `settled` first.
     """
@@ -201,14 +198,12 @@ def with_row(data: bytes, *, path: str, description: str, tags: Iterable[str], w
     newline = dominant_newline(data)
     blocks = cut_index(data)
     rows = [(i, row) for i, block in enumerate(blocks) if (row := _row_of(block)) is not None]
-    present = [(i, row) for i, row in rows if row.path == path]
-    at, old = present[-1] if present else (None, None)
-    new = merged_row(old, path=path, description=description, tags=tags, when=when)
     raws = [block.raw for block in blocks]
-    if at is not None:
-        raws[at] = _replaced(raws[at], new)
+    present = [i for i, row in rows if row.path == new.path]
+    if present:
+        raws[present[-1]] = _replaced(raws[present[-1]], new)
         return b"".join(raws)
-    above = _block_above(blocks, [i for i, _ in rows], place_for([row.path for _, row in rows], path))
+    above = _block_above(blocks, [i for i, _ in rows], place_for([row.path for _, row in rows], new.path))
     if above is None:
         head = table_head(data, newline=newline)
         return data + head + row_line(new, newline=newline)
@@ -294,17 +289,14 @@ def _tag_in_cell(tag: str) -> str:
     return f"{escaped} " if escaped.endswith("\\") else escaped
 
 
-def _shortened(text: str) -> str:
-    line = one_line(text)
-    return line if len(line) <= MAX_DESCRIPTION_CHARS else line[: MAX_DESCRIPTION_CHARS - 1].rstrip() + "…"
-
-
-def _merged_tags(old: tuple[str, ...], new: list[str]) -> tuple[str, ...]:
-    tags = [tag for tag in dict.fromkeys((*old, *new)) if tag and len(tag) <= MAX_ROW_TAG_CHARS]
-    kept = [tag for tag in tags if tag not in new]
-    room = MAX_ROW_TAGS - (len(tags) - len(kept))
-    dropped = set(kept[: max(0, len(kept) - max(0, room))])
-    return tuple(tag for tag in tags if tag not in dropped)[:MAX_ROW_TAGS]
+def _merged_tags(old: tuple[str, ...], new: list[str], by_hand: Container[str]) -> tuple[str, ...]:
+    both = dict.fromkeys((*old, *new))
+    tags = [tag for tag in both if tag in by_hand or (tag and len(tag) <= MAX_ROW_TAG_CHARS)]
+    room = MAX_ROW_TAGS - sum(tag in by_hand for tag in tags)
+    newest = [tag for tag in tags if tag in new and tag not in by_hand][: max(0, room)]
+    older = [tag for tag in tags if tag not in new and tag not in by_hand]
+    kept = {*newest, *older[max(0, len(older) - max(0, room - len(newest))) :]}
+    return tuple(tag for tag in tags if tag in kept or tag in by_hand)
 
 
 def _later(old: str, when: date | None) -> str:
@@ -340,18 +332,3 @@ def _block_above(blocks: list[Block], row_numbers: list[int], place: int) -> int
     if place > 0:
         return row_numbers[place - 1]
     return next((i for i, block in enumerate(blocks) if ends_with_head(block.raw)), None)
-
-
-def _prose_lines(text: str) -> list[str]:
-    lines = text.removeprefix("\ufeff").splitlines()
-    if lines and lines[0].rstrip() == "---":
-        closing = next((i for i, line in enumerate(lines[1:], start=1) if line.rstrip() == "---"), 0)
-        lines = lines[closing + 1 :]
-    prose: list[str] = []
-    in_code = False
-    for line in lines:
-        if line.lstrip(" ").startswith(("```", "~~~")):
-            in_code = not in_code
-        elif not in_code:
-            prose.append(line)
-    return prose

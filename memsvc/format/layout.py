@@ -10,6 +10,7 @@ from types import MappingProxyType
 
 from memsvc.format.errors import InvalidText, InvalidTitle
 from memsvc.format.invisibles import is_unseen, spells
+from memsvc.format.text import checked_text
 
 MEMORY_ROOT = "/memory/"
 EPISODIC_DIR = "/memory/episodic_memory/"
@@ -99,6 +100,9 @@ def shard_label(when: datetime | None = None) -> str:
     return f"{moment.year:04}-{moment.month:02}"
 
 
+MAX_TITLE_BYTES = 1024 * 1024
+
+
 def slugify(text: str) -> str:
     """Turn a title into the name of a file, without extension.
 
@@ -132,6 +136,17 @@ def entry_path(category: MemoryCategory, *, when: datetime | None = None, title:
     if CATEGORY_KIND[category] is MemoryKind.EPISODIC:
         return f"{directory}{shard_label(when)}.md"
     return f"{directory}{category.value}.md"
+
+
+def checked_title(title: str | None) -> str | None:
+    """Return a title that can be stored: text without control characters, but for blanks. Raises `InvalidText`."""
+    if title is None:
+        return None
+    checked_text(title, field="title", max_bytes=MAX_TITLE_BYTES)
+    for place, character in enumerate(title):
+        if unicodedata.category(character) == "Cc" and not character.isspace():
+            raise InvalidText(f"title holds a control character at character {place}; take it out")
+    return title
 
 
 def _slug_characters(text: str) -> list[str]:

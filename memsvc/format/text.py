@@ -157,5 +157,17 @@ def _goes_on(character: str) -> bool:
     )
 
 
+# Letters and symbols that look like a blank: fillers of Hangul, the empty cell of Braille, joiners of graphemes.
+_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+_UNSEEN = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Mn", "Mc", "Me"})
+
+
+def says_something(text: str) -> bool:
+    """Whether there is anything to be seen in a text: neither blanks, nor controls, nor marks that nothing carries."""
+    return any(
+        character not in _BLANK and unicodedata.category(character) not in _UNSEEN for character in text
+    )
+
+
 def _too_long(field: str, max_bytes: int) -> InvalidText:
     return InvalidText(f"{field} is too long: at most {max_bytes:,} bytes of UTF-8; shorten it")

@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from memsvc.format.documents import BlockKind, count_lines, cut_file
+from memsvc.format.documents import BlockKind, cut_file
 from memsvc.format.indexes import cut_index, parse_row
 from memsvc.format.paths import is_memory_file, is_router, parent_of, router_of
+from memsvc.format.text import count_lines
 from memsvc.transfer.reports import Contents
 from memsvc.tree import reads
 from memsvc.tree.access import Access
@@ -32,7 +33,9 @@ class _Seen:
 
 
 def check_tree(access: Access) -> list[Finding]:
-    """Rows without a file, files without a row, entries that can't be used, ids that exist twice; by path."""
+    """Rows without a file, or out of step with it, files without a row, entries that can't be used, ids that exist
+    twice; by path.
+    """
     seen = _Seen()
     with reads.snapshot(access) as taken:
         heads = taken.heads()
@@ -41,7 +44,9 @@ def check_tree(access: Access) -> list[Finding]:
             _look_at(seen, listed.path, data)
             if is_memory_file(listed.path):
                 seen.otherwise += _read_otherwise(listed.path, data, heads.get(listed.path, []))
+        misstated = reads.misstatements(access)
     found = [*_disagreements(seen), *seen.opaque, *seen.otherwise]
+    found += [Finding("stale_row", each.index, f"the row {each.row!r} {each.reason}") for each in misstated]
     found += [
         Finding("no_entry", path, f"line {problem.line}: {problem.reason}")
         for path, problem in seen.contents.problems
@@ -99,5 +104,6 @@ def _disagreements(seen: _Seen) -> Iterator[Finding]:
         if place is None:
             continue
         router, row = place
-        if row not in seen.rows.get(router, ()):
+        # Where nobody made an index, none lacks a row.
+        if router in seen.rows and row not in seen.rows[router]:
             yield Finding("file_without_row", path, f"{router} has no row for it")

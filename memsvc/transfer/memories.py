@@ -117,7 +117,7 @@ def entry_of(memory: Memory) -> ForeignEntry:
             superseded_by=memory.superseded_by,
         )
     )
-    if not entry.body:
+    if not format.says_something(entry.body):
         raise InvalidEntry("content must not be empty")
     path = memory.path or _path_for(entry)
     metadata = format.storable_metadata(memory.metadata)

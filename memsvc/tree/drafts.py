@@ -6,10 +6,12 @@ from datetime import datetime
 from memsvc.format import (
     NO_METADATA,
     Confidence,
+    Kept,
     MemoryCategory,
     MemoryEntry,
     Metadata,
     checked_metadata,
+    summary_after,
 )
 
 
@@ -19,25 +21,31 @@ class EntryDraft:
 
     `when` is the instant that the entry refers to (naive means UTC, None means now); it gives the month of an
     episode's file. `title` names a procedure's file. `supersedes` retires that entry in the same revision.
-    After `expires_at` the entry is invisible to every reader. `metadata` are further keys of its frontmatter.
+    After `expires_at` the entry is invisible to every reader; None stays, and one that supersedes a temporary entry
+    is temporary too unless it says otherwise. `metadata` are further keys of its frontmatter; None are those of the
+    superseded entry, just as they are written there. Without a summary, an entry in the place of one that has
+    one gets the first line of its own body.
     """
 
     category: MemoryCategory
     body: str
-    summary: str = ""
+    summary: str | None = ""
     tags: tuple[str, ...] = ()
     source: str = "agent"
     confidence: Confidence = Confidence.MEDIUM
     title: str | None = None
     when: datetime | None = None
     supersedes: str | None = None
-    expires_at: datetime | None = None
-    metadata: Metadata = NO_METADATA
+    expires_at: datetime | Kept | None = Kept.KEPT
+    metadata: Metadata | None = NO_METADATA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuccessorDraft:
-    """An entry in the place of another: what is None of category, summary, tags and metadata is the old one's."""
+    """An entry in the place of another: category, tags, metadata and expiry are the old one's where left open.
+
+    A `summary` of None is made from the body where the old one has any; "" is none.
+    """
 
     body: str
     category: MemoryCategory | None = None
@@ -47,15 +55,15 @@ class SuccessorDraft:
     confidence: Confidence = Confidence.MEDIUM
     title: str | None = None
     when: datetime | None = None
-    expires_at: datetime | None = None
+    expires_at: datetime | Kept | None = Kept.KEPT
     metadata: Metadata | None = None
 
-    def after(self, old: MemoryEntry, kept: Metadata) -> EntryDraft:
-        """The draft of what takes the place of an entry with this metadata, which is kept as it is."""
+    def after(self, old: MemoryEntry) -> EntryDraft:
+        """The draft of what takes the place of an entry."""
         return EntryDraft(
             category=self.category or old.category,
             body=self.body,
-            summary=old.summary if self.summary is None else self.summary,
+            summary=summary_after(old, self.body) if self.summary is None else self.summary,
             tags=old.tags if self.tags is None else self.tags,
             source=self.source,
             confidence=self.confidence,
@@ -63,7 +71,7 @@ class SuccessorDraft:
             when=self.when,
             supersedes=old.entry_id,
             expires_at=self.expires_at,
-            metadata=kept if self.metadata is None else checked_metadata(self.metadata),
+            metadata=None if self.metadata is None else checked_metadata(self.metadata),
         )
 
 

@@ -4,7 +4,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from memsvc import format
-from memsvc.format import BlockKind, InvalidText, MemoryCategory, MemoryEntry
+from memsvc.format import (
+    BlankBody,
+    BlockKind,
+    FormatError,
+    InvalidText,
+    Kept,
+    MemoryCategory,
+    MemoryEntry,
+    Metadata,
+)
 from memsvc.tree import files, router, statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content, entry_of, rendered, row_of
@@ -27,52 +36,89 @@ class Composed:
     text: str
     path: str | None
     expires_at: datetime | None
+    metadata: Metadata
     code_closed: bool
 
 
 def compose(access: Access, draft: EntryDraft) -> Composed:
     """Give a draft its id, instant, text and place. Raises `FormatError` and `Forbidden`; needs no database."""
-    return _composed(access, replace(draft, metadata=format.checked_metadata(draft.metadata)))
+    if draft.metadata is not None:
+        draft = replace(draft, metadata=format.checked_metadata(draft.metadata))
+    return _composed(access, draft)
 
 
-def _composed(access: Access, draft: EntryDraft) -> Composed:
+def _composed(access: Access, draft: EntryDraft, after: Block | None = None) -> Composed:
+    """The same of checked metadata; what the draft leaves open is taken from the entry that it comes `after`."""
+    if not format.says_something(draft.body):
+        raise BlankBody
     when = format.in_utc(draft.when)
     entry = MemoryEntry(
         entry_id=format.new_entry_id(when),
         created=draft.when if draft.when and draft.when.tzinfo else when,
         category=draft.category,
         body=draft.body,
-        summary=draft.summary,
+        summary=draft.summary or "",
         source=draft.source,
         confidence=draft.confidence,
         tags=draft.tags,
         supersedes=draft.supersedes,
     )
-    text = format.compose_entry(entry, draft.metadata)
+    metadata = draft.metadata
+    text = ""
+    if after is not None and metadata is None:
+        metadata = after.metadata
+        text = _with_lines_of(after, entry)
+    text = text or format.compose_entry(entry, metadata or format.NO_METADATA)
     follows = draft.category is MemoryCategory.PROCEDURE and draft.supersedes is not None and not draft.title
-    path = None if follows else format.entry_path(draft.category, when=when, title=draft.title)
+    title = format.checked_title(draft.title)
+    path = None if follows else format.entry_path(draft.category, when=when, title=title)
     if path is not None:
         access.require_write(path)
-    expires_at = format.in_utc(draft.expires_at) if draft.expires_at else None
-    if expires_at and expires_at <= datetime.now(tz=UTC):
-        raise InvalidText("expires_at lies in the past; leave it out for an entry that stays")
+    if isinstance(draft.expires_at, Kept):
+        expires_at = after.expires_at if after else None
+    else:
+        expires_at = format.in_utc(draft.expires_at) if draft.expires_at else None
+        if expires_at and expires_at <= datetime.now(tz=UTC):
+            raise InvalidText("expires_at lies in the past; leave it out for an entry that stays")
     stored = next(block.entry for block in format.cut(text.encode()) if block.entry)
-    code_closed = bool(format.code_end(b"\n" + draft.body.encode()))
-    return Composed(draft, stored, text, path, expires_at, code_closed)
+    return Composed(
+        draft=draft,
+        entry=stored,
+        text=text,
+        path=path,
+        expires_at=expires_at,
+        metadata=metadata or format.NO_METADATA,
+        code_closed=bool(format.code_end(b"\n" + draft.body.encode())),
+    )
+
+
+def _with_lines_of(old: Block, entry: MemoryEntry) -> str:
+    """An entry with the lines of another's metadata, just as they stand there; "" where they are not to be had."""
+    if old.raw is not None:
+        return ""
+    lines, metadata = format.carried_lines(old.head)
+    try:
+        return format.compose_entry(entry, metadata, written=lines) if lines else ""
+    except FormatError:
+        return ""
 
 
 def add(change: Change, access: Access, composed: Composed) -> EntryWritten:
     """Append an entry, retire the one it supersedes, and tell the index."""
     supersedes = composed.entry.supersedes
     old = visible_entry(change, access, supersedes) if supersedes else None
+    if old is not None:
+        draft = composed.draft
+        if draft.summary is None:
+            draft = replace(draft, summary=format.summary_after(entry_of(old), draft.body))
+        composed = _composed(access, draft, old)
     return _put(change, access, composed, old)
 
 
 def supersede(change: Change, access: Access, entry_id: str, successor: SuccessorDraft) -> EntryWritten:
     """Put an entry in the place of another, with what the successor leaves open taken from it."""
     old = visible_entry(change, access, entry_id)
-    draft = successor.after(entry_of(old), old.metadata)
-    return _put(change, access, _composed(access, draft), old)
+    return _put(change, access, _composed(access, successor.after(entry_of(old)), old), old)
 
 
 def _put(change: Change, access: Access, composed: Composed, retired: Block | None) -> EntryWritten:
@@ -81,7 +127,7 @@ def _put(change: Change, access: Access, composed: Composed, retired: Block | No
     path = composed.path or _path_of(access, retired)
     taken, file, last = statements.end_of_file(change.tree, path, composed.entry.entry_id)
     if taken:
-        return _put(change, access, _composed(access, composed.draft), retired)
+        return _put(change, access, _composed(access, composed.draft, retired), retired)
     if file is not None and files.is_hidden(change, file):
         file, last = None, None
     entry = composed.entry
@@ -95,7 +141,10 @@ def _put(change: Change, access: Access, composed: Composed, retired: Block | No
     if retired is not None:
         # The file may be the very one that was appended to: its counts must not be taken from two copies.
         splice(change, file if in_one_file else retired.file, retired, by=entry.entry_id)
-    router.mention(change, _mention(path, composed), make_index=True)
+        if not in_one_file:
+            told_of(change, retired.file, gone=retired)
+    gone = retired if in_one_file else None
+    router.mention(change, _mention(path, composed), make_index=True, is_new=created, gone=gone)
     if composed.code_closed:
         _warn_of_closed_code(change, path, file.lines)
     return EntryWritten(
@@ -106,7 +155,7 @@ def _put(change: Change, access: Access, composed: Composed, retired: Block | No
         file_created=created,
         peer_readable=format.peer_readable(entry),
         expires_at=composed.expires_at,
-        metadata=composed.draft.metadata,
+        metadata=composed.metadata,
     )
 
 
@@ -116,15 +165,25 @@ def _warn_of_closed_code(change: Change, path: str, line: int) -> None:
 
 
 def _mention(path: str, composed: Composed) -> router.Mention:
+    entry = composed.entry
+    on = entry.created.astimezone(UTC).date()
     if composed.expires_at:
         # What will be invisible one day must not stay behind in the index.
-        return router.Mention(
-            path=path, on=composed.entry.created.astimezone(UTC).date(), expires_at=composed.expires_at
-        )
-    entry = composed.entry
-    return router.Mention(
-        path=path, description=entry.summary, tags=entry.tags, on=entry.created.astimezone(UTC).date()
+        return router.Mention(path=path, on=on, expires_at=composed.expires_at)
+    description, origin = router.quoted(
+        statements.LiveEntry(entry.created, entry.summary, entry.tags, entry.body[: statements.BEGINNING])
     )
+    return router.Mention(
+        path=path, description=description, origin=origin, created=entry.created, tags=entry.tags, on=on
+    )
+
+
+def told_of(change: Change, file: File, *, gone: Block) -> None:
+    """Let a file's row be without an entry that the file has no more, or only as a superseded one."""
+    told = router.Mention(path=file.path)
+    if file.next_expiry:
+        told = replace(router.described(change, file), on=None)
+    router.mention(change, told, gone=gone)
 
 
 def visible_entry(change: Change, access: Access, entry_id: str) -> Block:
@@ -264,13 +323,11 @@ def retire(change: Change, access: Access, entry_id: str, precondition: Precondi
     file = block.file
     files.close_blocks(change, [block])
     _close_gap(change, file, block)
-    if files.live_blocks(file).visible().exists():
+    if files.count(change, file):
         file.sha256 = ""
         file.is_text = file.is_text or files.decodes(content(files.live_blocks(file).visible()))
-        files.count(change, file)
         files.save(change, file)
-        expires_at = files.last_expiry(change, file)
-        router.mention(change, router.Mention(path=file.path, expires_at=expires_at, of_all=True))
+        told_of(change, file, gone=block)
     else:
         files.close_files(change, [file])
         router.forget(change, [file.path])

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 from uuid import UUID
 
+from memsvc.format import sendable
 from memsvc.tree.results import UndoConflict
 
 
@@ -15,6 +16,9 @@ class TreeError(Exception):
     """Base of everything that a tree refuses."""
 
     code: ClassVar[str] = "tree_error"
+
+    def __init__(self, *said: object) -> None:
+        super().__init__(*(sendable(each) if isinstance(each, str) else each for each in said))
 
 
 class NotFound(TreeError):

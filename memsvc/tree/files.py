@@ -13,7 +13,7 @@ from django.db.models.expressions import Combinable
 from memsvc import format
 from memsvc.format import BlockKind
 from memsvc.tree import statements
-from memsvc.tree.blocks import content, cut_as_before, differences, rendered, row_of
+from memsvc.tree.blocks import content, cut_as_before, differences, is_spliced, rendered, row_of
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFailed, TooLarge
 from memsvc.tree.models import LIVE, Block, BlockQuerySet, File
@@ -210,7 +210,7 @@ def _require_size(path: str, size: int) -> None:
 
 
 def fill(change: Change, file: File, data: bytes, *, expiries: Expiries = NO_EXPIRIES) -> list[Block] | None:
-    """Make `data` the content of a file; the answer is the new blocks, or None when nothing differs.
+    """Make `data` the content of a file; the answer is the blocks that show then, or None when nothing differs.
 
     Blocks that are in both the old and the new content keep their identity and history; blocks that are hidden
     from readers keep their place. An entry that is written anew keeps its expiry, or gets the one in `expiries`.
@@ -238,6 +238,7 @@ def fill(change: Change, file: File, data: bytes, *, expiries: Expiries = NO_EXP
     # An empty file is there, unlike one in which everything is hidden.
     closed = [row for i1, i2, _, _ in ranges for row in old[i1:i2]] if data else every
     _inherit_expiry({**expiries, **expiries_of(closed)}, added)
+    _keep_origins(closed, added)
     close_blocks(change, closed)
     insert_blocks(change, added)
     ids = {row.entry_id for row in added}
@@ -250,9 +251,15 @@ def fill(change: Change, file: File, data: bytes, *, expiries: Expiries = NO_EXP
         doubled={row.entry_id for row in added if row.duplicate},
     )
     _describe(file, data)
-    count(change, file)
+    gone = {row.pk for row in closed}
+    shown = sorted(
+        visible_at(change, [*added, *(row for row in every if row.pk not in gone)]),
+        key=lambda row: row.position,
+    )
+    file.size, file.lines = len(data), sum(row.lines + is_spliced(row) for row in shown)
+    file.next_expiry = min((row.expires_at for row in shown if row.expires_at), default=None)
     save(change, file)
-    return added
+    return shown
 
 
 def warn(
@@ -311,6 +318,17 @@ def _inherit_expiry(expiries: Expiries, added: Sequence[Block]) -> None:
     for row in added:
         if row.entry_id or row.row_path:
             row.expires_at = expiries.get((row.entry_id, row.row_path))
+
+
+def _keep_origins(closed: Sequence[Block], added: Sequence[Block]) -> None:
+    """Let rows of an index that say of a file what they said remember where they have it from."""
+    before = {row.row_path: row for row in closed if row.row_path}
+    for row in added:
+        old = before.get(row.row_path)
+        was, now = (format.parse_row(each.text) if each else None for each in (old, row))
+        if old and was and now and was.description == now.description:
+            row.source, row.created = old.source, old.created
+            row.tags = [tag for tag in old.tags if tag in now.tags]
 
 
 def visible_at(change: Change, rows: Sequence[Block]) -> list[Block]:
@@ -440,8 +458,8 @@ def elect_moved(change: Change, files: Sequence[File]) -> None:
     elect(change, set(doubled.values_list("entry_id", flat=True)))
 
 
-def count(change: Change, file: File) -> None:
-    """Set size, lines and next expiry from the blocks that readers see from now on."""
+def count(change: Change, file: File) -> bool:
+    """Set size, lines and next expiry from the blocks that readers see from now on; whether there are any."""
     totals = (
         live_blocks(file)
         .filter(Q(expires_at__isnull=True) | Q(expires_at__gt=change.at))
@@ -455,6 +473,7 @@ def count(change: Change, file: File) -> None:
         totals["total_lines"] or 0,
         totals["expiry"],
     )
+    return totals["total_size"] is not None
 
 
 def save(change: Change, file: File) -> None:

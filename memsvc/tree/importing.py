@@ -1,9 +1,9 @@
 """Entries that were made elsewhere, brought in with the ids, times and supersede chains that they have."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import batched
 
 from memsvc import format
@@ -88,8 +88,13 @@ def bring_in(change: Change, access: Access, wanted: Sequence[ForeignEntry]) -> 
             outcomes.append(EntryImported(entry_id, each.path, "skipped", reason))
     for path in sorted(new):
         _append(change, path, new[path])
+    told: dict[str, date | None] = {path: _day_of(new[path]) for path in new}
     for path in sorted(new):
-        _retire_targets(change, access, new[path])
+        for retired in _retire_targets(change, access, new[path]):
+            told.setdefault(retired, None)
+    for path in sorted(told):
+        whole = router.described(change, files.require(change, path))
+        router.mention(change, replace(whole, on=told[path]), make_index=path in new)
     return outcomes
 
 
@@ -122,25 +127,20 @@ def _append(change: Change, path: str, new: Sequence[ForeignEntry]) -> None:
             files.fill(change, file, b"".join([data, *parts]), expiries=expiries_of(some))
         else:
             files.extend(change, file, b"".join(parts), expiries=expiries_of(some))
-    router.mention(change, _mention(path, new), make_index=True)
 
 
-def _mention(path: str, new: Sequence[ForeignEntry]) -> router.Mention:
-    """What the newest entry that stays tells; of those that will expire nothing may be left in the index."""
+def _day_of(new: Sequence[ForeignEntry]) -> date:
+    """The day of the newest entry that stays, or of the newest one where none does."""
     lasting = [each.entry for each in new if each.expires_at is None]
-    newest = max(reversed(lasting or [each.entry for each in new]), key=lambda entry: entry.created)
-    on = newest.created.astimezone(UTC).date()
-    if not lasting:
-        expiries = [each.expires_at for each in new if each.expires_at]
-        return router.Mention(path=path, on=on, expires_at=max(expiries))
-    tags = dict.fromkeys(tag for entry in lasting for tag in entry.tags)
-    return router.Mention(path=path, description=newest.summary, tags=list(tags), on=on)
+    return max(entry.created for entry in lasting or [each.entry for each in new]).astimezone(UTC).date()
 
 
-def _retire_targets(change: Change, access: Access, new: Sequence[ForeignEntry]) -> None:
+def _retire_targets(change: Change, access: Access, new: Sequence[ForeignEntry]) -> Iterator[str]:
+    """Retire what these entries supersede, and answer the files of that."""
     for entry in (each.entry for each in new if each.entry.supersedes):
         target = statements.entry_with_id(change.tree, entry.supersedes or "")
         if target is None or target.superseded_by or target.category != entry.category:
             continue
         if files.visible_at(change, [target]) and access.sees(target.file.path):
             entries.splice(change, target.file, target, by=entry.entry_id)
+            yield target.file.path

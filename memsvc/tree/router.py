@@ -5,36 +5,85 @@ a table has none to stand beside, the whole text is put together anew. What peop
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime
-
-from django.db.models import F
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+from uuid import UUID
 
 from memsvc import format
 from memsvc.format import BlockKind, IndexRow
+from memsvc.format.text import folded
 from memsvc.tree import files, statements
 from memsvc.tree.blocks import row_of
-from memsvc.tree.models import LIVE, Block, BlockQuerySet, File
+from memsvc.tree.models import LIVE, Block, BlockQuerySet, File, Tree
 from memsvc.tree.scope import Change
+from memsvc.tree.statements import LiveEntry, live_entry
+
+INDEXES = [format.index_path(None), *(format.index_path(kind) for kind in format.MemoryKind)]
+# How many of a file's last entries its row is made from, so that what that costs has a bound.
+LOOKED_AT = 200
+# An entry whose time lies further off than this is not sure to be its file's newest.
+_AT_ONCE = timedelta(minutes=1)
+
+
+class Origin(StrEnum):
+    """Where the description of a row comes from; kept with the row, as `source`."""
+
+    SUMMARY = "summary"
+    LINE = "line"  # the first line of an entry without a summary
+    FILE = "file"  # the file's heading, or what every new tree says of it
+    HAND = "hand"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
     """What a change has to tell about one file: merged into its row.
 
-    `expires_at` is when what was added to the file disappears, or all of the file if it is `of_all`.
+    `created` is the time of the entry that the description comes from. `expires_at` is when what was added to the
+    file disappears, or all of the file if it is `of_all`; then the rest tells of all of it, too, and what the row
+    said before goes. Tags that are there `by_hand` stay with the row for good.
     """
 
     path: str
     description: str = ""
+    origin: Origin = Origin.FILE
+    created: datetime | None = None
     tags: Sequence[str] = ()
+    by_hand: frozenset[str] = frozenset()
     on: date | None = None
     expires_at: datetime | None = None
     of_all: bool = False
 
 
-def mention(change: Change, told: Mention, *, make_index: bool = False) -> None:
-    """Give a file its row, or bring the row up to date. A router that isn't there is made only when asked."""
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What of a row was made from its file: the rest was written by hand, and stays."""
+
+    origin: Origin = Origin.FILE
+    created: datetime | None = None
+    tags: frozenset[str] = frozenset()
+
+
+_SCAFFOLD_ROWS = {
+    f"{index.rpartition('/')[0]}/{row.path}": row
+    for index, text in format.SCAFFOLD.items()
+    if format.is_router(index)
+    for row in format.parse_index(text)[1].values()
+}
+
+
+def mention(
+    change: Change,
+    told: Mention,
+    *,
+    make_index: bool = False,
+    is_new: bool = False,
+    gone: Block | None = None,
+) -> None:
+    """Give a file its row, or bring the row up to date. A router that isn't there is made only when asked.
+
+    `is_new` says that the file holds nothing but what is told, `gone` is an entry that it has lost.
+    """
     place = format.router_of(told.path)
     if place is None:
         return
@@ -44,34 +93,141 @@ def mention(change: Change, told: Mention, *, make_index: bool = False) -> None:
         index = _made(change, index_path)
         row = _rows(index).filter(row_path=relative).last()
     if index is not None:
-        if row is None and told.expires_at and not told.of_all:
-            # What expires may not be all that the file holds.
-            told = described(change, files.require(change, told.path))
-        _mention_in(change, index, row, relative, told)
+        if row is None and not (told.of_all or is_new):
+            whole = _of_all(change, told)
+            told = replace(whole, on=told.on or whole.on)
+        _mention_in(change, index, row, relative, told, gone)
+
+
+def _of_all(change: Change, told: Mention) -> Mention:
+    """What is to be told of a file as a whole, where a part of it is not enough to know."""
+    return described(change, files.require(change, told.path))
 
 
 def _made(change: Change, index_path: str) -> File:
+    """A router as a new tree has it, but for the rows of files that aren't there."""
+    text = format.SCAFFOLD[index_path].encode()
+    folder = format.parent_of(index_path)
+    listed = {f"{folder}/{row}": row for row in format.parse_index(text.decode())[1]}
+    there = File.objects.of(change.tree).standing(None).filter(path__in=listed)
+    for path in listed.keys() - set(there.values_list("path", flat=True)):
+        text = format.without_row(text, listed[path])
     index = files.create(change, index_path)
-    files.fill(change, index, format.SCAFFOLD[index_path].encode())
+    files.fill(change, index, text)
     complete(change, [index])
+    list_routers(change)
     return index
 
 
-def _mention_in(change: Change, index: File, old: Block | None, relative: str, told: Mention) -> None:
+def list_routers(change: Change) -> None:
+    """Let the root's index list the other routers that there are. For when one was made: no file's row is theirs."""
+    root = files.find(change, INDEXES[0])
+    if root is None:
+        return
+    have = set(_rows(root).values_list("row_path", flat=True))
+    there = File.objects.of(change.tree).standing(None).filter(path__in=INDEXES[1:]).order_by("path")
+    for path in there.values_list("path", flat=True):
+        relative = path.removeprefix(format.MEMORY_ROOT)
+        if relative not in have:
+            _mention_in(change, root, None, relative, Mention(path=path))
+
+
+def _mention_in(
+    change: Change, index: File, old: Block | None, relative: str, told: Mention, gone: Block | None = None
+) -> None:
     # What a row said that nobody sees any more is not said again.
     known = format.parse_row(old.text) if old and files.visible_at(change, [old]) else None
-    row = format.merged_row(known, path=relative, description=told.description, tags=told.tags, when=told.on)
+    mark = mark_of(change.tree, told.path, old, known) if old and known else Mark()
+    if known is None and (usual := _SCAFFOLD_ROWS.get(told.path)):
+        known = replace(usual, path=relative)
+    if not told.of_all and _asks_for_all(change, known, mark, told, gone):
+        told = replace(_of_all(change, told), on=told.on)
+    by_hand = told.by_hand.union(known.tags if known else ()) - mark.tags
+    row, mark = _merged(known, mark, told, relative, by_hand)
     expires_at = _later(old.expires_at, told.expires_at) if old and not told.of_all else told.expires_at
     if old and known == row and old.expires_at == expires_at:
+        is_sure = mark.created and abs(mark.created - change.at) < _AT_ONCE
+        if not old.source or not (is_sure or old.created == mark.created):
+            _remember(change, [old.pk], mark, expires_at)
         return
     beside = old or _rows(index).filter(row_path__lt=relative).order_by("row_path").last()
     if beside is None or not beside.text.endswith("\n") or beside.text.endswith("| |\n"):
         # No table yet, or one as the scaffold made it, whose rows get their usual form with the first change.
-        _rewrite(change, index, relative, told, expires_at)
+        _rewrite(change, index, row, mark, expires_at)
     elif old is not None:
-        _put(change, index, row, expires_at, position=old.position, instead_of=old)
+        _put(change, index, row, mark, expires_at, position=old.position, instead_of=old)
     else:
-        _put(change, index, row, expires_at, position=_room_behind(index, beside), instead_of=None)
+        _put(change, index, row, mark, expires_at, position=_room_behind(index, beside), instead_of=None)
+
+
+def _asks_for_all(
+    change: Change, known: IndexRow | None, mark: Mark, told: Mention, gone: Block | None
+) -> bool:
+    """Whether it takes a look at the file to know what its row has to say now."""
+    if told.created and abs(told.created - change.at) > _AT_ONCE:
+        return True
+    if gone is None or known is None:
+        return False
+    if mark.tags.intersection(gone.tags).difference(told.tags):
+        return True
+    entry = live_entry(gone)
+    replaces = told.origin is Origin.SUMMARY and not (
+        mark.created and told.created and mark.created > told.created
+    )
+    return not replaces and mark.origin is not Origin.HAND and known.description == quoted(entry)[0]
+
+
+def _merged(
+    known: IndexRow | None, mark: Mark, told: Mention, relative: str, by_hand: frozenset[str]
+) -> tuple[IndexRow, Mark]:
+    """The row after what is told, and what of it is made from the file."""
+    newer = not (mark.created and told.created and mark.created > told.created)
+    nothing_said = known is None or not known.description
+    replaces = mark.origin is not Origin.HAND and (
+        told.of_all
+        or (told.origin is Origin.SUMMARY and newer)
+        or (told.origin is Origin.LINE and newer and (nothing_said or mark.origin is Origin.LINE))
+    )
+    kept = known or IndexRow(relative)
+    if told.of_all:
+        kept = replace(kept, tags=tuple(tag for tag in kept.tags if tag in by_hand or tag in told.tags))
+    row = format.merged_row(
+        replace(kept, description="") if replaces else kept,
+        path=relative,
+        description=told.description if replaces else "",
+        tags=told.tags,
+        when=told.on,
+        by_hand=by_hand,
+    )
+    made = (mark.tags.union(told.tags) - by_hand).intersection(row.tags)
+    if replaces:
+        return row, Mark(told.origin, told.created, made)
+    return row, Mark(mark.origin, mark.created, made)
+
+
+def mark_of(tree: Tree, path: str, old: Block, known: IndexRow, *, now_at: str = "") -> Mark:
+    """What of a row is made from the file at `path`, which has just been moved to `now_at`."""
+    if old.source:
+        return Mark(Origin(old.source), old.created, frozenset(old.tags))
+    # A row that came as text: it quotes what its file says, or what that has said before.
+    usual = _SCAFFOLD_ROWS.get(path)
+    said, tags = known.description, [tag for tag in known.tags if not usual or tag not in usual.tags]
+    is_usual = not said or (usual is not None and said == usual.description)
+    file = None if is_usual and not tags else statements.file_at(tree, now_at or path)
+    made = frozenset(statements.ever_tagged(file, tags)) if file and tags else frozenset[str]()
+    if is_usual or (file and said == _heading(file)):
+        return Mark(Origin.FILE, None, made)
+    for entry in statements.ever_said(file, folded(said[:100])) if file else []:
+        description, origin = quoted(entry)
+        if said == description:
+            return Mark(origin, entry.created, made)
+    return Mark(Origin.HAND, None, made)
+
+
+def _remember(change: Change, ids: Sequence[UUID], mark: Mark, expires_at: datetime | None) -> None:
+    Block.objects.of(change.tree).filter(pk__in=ids).update(
+        expires_at=expires_at, source=mark.origin, created=mark.created, tags=sorted(mark.tags)
+    )
 
 
 def _later(one: datetime | None, other: datetime | None) -> datetime | None:
@@ -88,6 +244,7 @@ def _put(
     change: Change,
     index: File,
     row: IndexRow,
+    mark: Mark,
     expires_at: datetime | None,
     *,
     position: int,
@@ -97,6 +254,7 @@ def _put(
     raw = (row.to_row() + line_end).encode()
     block = row_of(format.Block(BlockKind.ROW, raw), index, position=position, revision=change.number)
     block.expires_at = expires_at
+    block.source, block.created, block.tags = mark.origin, mark.created, sorted(mark.tags)
     _resize(change, index, added=[block], removed=[instead_of] if instead_of else [])
     files.touch(change, index)
     language = change.tree.language
@@ -123,14 +281,12 @@ def _room_behind(index: File, before: Block) -> int:
     return room[0]
 
 
-def _rewrite(change: Change, index: File, relative: str, told: Mention, expires_at: datetime | None) -> None:
+def _rewrite(change: Change, index: File, row: IndexRow, mark: Mark, expires_at: datetime | None) -> None:
     """The slow way: put the index's whole text together anew."""
     data = files.content_now(change, index)
-    text = format.with_row(data, path=relative, description=told.description, tags=told.tags, when=told.on)
-    added = files.fill(change, index, text) or []
-    mine = [block.pk for block in added if block.row_path == relative and block.expires_at != expires_at]
-    if mine:
-        Block.objects.of(change.tree).filter(pk__in=mine).update(expires_at=expires_at)
+    rows = files.fill(change, index, format.with_row_put(data, row)) or []
+    _remember(change, [block.pk for block in rows if block.row_path == row.path], mark, expires_at)
+    if expires_at or index.next_expiry:
         files.count(change, index)
         files.save(change, index)
 
@@ -161,59 +317,143 @@ def forget(change: Change, paths: Iterable[str]) -> None:
 
 def carry(change: Change, moved: Sequence[tuple[str, str]]) -> None:
     """Let the rows of moved files move along, with what they say."""
-    told = [_told(change, source, destination) for source, destination in moved]
+    told = [_moved(change, source, destination) for source, destination in moved]
     forget(change, [source for source, _ in moved])
-    for each in told:
+    for each in filter(None, told):
         mention(change, each)
 
 
-def _told(change: Change, source: str, destination: str) -> Mention:
+def _moved(change: Change, source: str, destination: str) -> Mention | None:
+    """What is said of a file that was moved: what its row said, unless that came from where it was."""
+    moved = statements.file_at(change.tree, destination)
     place = format.router_of(source)
     index = files.find(change, place[0]) if place else None
     old = _rows(index).filter(row_path=place[1]).last() if place and index else None
     row = format.parse_row(old.text) if old else None
     if old is None or row is None:
-        moved = statements.file_at(change.tree, destination)
-        return described(change, moved) if moved else Mention(path=destination)
+        return described(change, moved) if moved else None
+    mark = mark_of(change.tree, source, old, row, now_at=destination)
+    by_hand = frozenset(row.tags) - mark.tags
+    is_read_anew = format.is_memory_file(source) != format.is_memory_file(destination)
+    is_usual = mark.origin is Origin.FILE and (source in _SCAFFOLD_ROWS or destination in _SCAFFOLD_ROWS)
+    if moved and mark.origin is not Origin.HAND and (is_read_anew or is_usual):
+        told = described(change, moved)
+        return replace(told, tags=[*by_hand, *told.tags], by_hand=by_hand)
     return Mention(
         path=destination,
         description=row.description,
+        origin=mark.origin,
+        created=mark.created,
         tags=row.tags,
+        by_hand=by_hand,
         on=date.fromisoformat(row.updated) if row.updated else None,
         expires_at=old.expires_at,
+        of_all=True,
     )
 
 
-def complete(change: Change, indexes: Sequence[File] | None = None) -> None:
-    """Give every file that has none its row, in these routers or in all that there are."""
+def complete(change: Change, indexes: Sequence[File] | None = None, *, restated: bool = False) -> None:
+    """Give every file that has none its row, in these routers or in all that there are.
+
+    With `restated`, rows that this change brought as text don't go on quoting what their files no longer say.
+    """
     if indexes is None:
-        paths = [format.index_path(None), *(format.index_path(kind) for kind in format.MemoryKind)]
-        indexes = list(File.objects.of(change.tree).standing(None).filter(path__in=paths))
+        indexes = list(File.objects.of(change.tree).standing(None).filter(path__in=INDEXES))
     for index in indexes:
-        have = set(_rows(index).values_list("row_path", flat=True))
+        have = {row.row_path: row for row in _rows(index)}
         below = File.objects.of(change.tree).standing(None).under(index.parent).order_by("path")
         for file in below:
             place = format.router_of(file.path)
-            if place and place[0] == index.path and place[1] not in have:
-                _mention_in(change, index, None, place[1], described(change, file))
+            if place is None or place[0] != index.path:
+                continue
+            row = have.get(place[1])
+            shows = row is not None and bool(files.visible_at(change, [row]))
+            if row is None or not (shows or files.is_hidden(change, file)):
+                _mention_in(change, index, row, place[1], described(change, file))
+            elif restated and row.added_in == change.number and not row.source:
+                _restate(change, index, row, file)
+
+
+def _restate(change: Change, index: File, row: Block, file: File) -> None:
+    """Bring a row that came as text up to date where it quotes an entry that its file has no more."""
+    known = format.parse_row(row.text)
+    if known is None:
+        return
+    mark, told = mark_of(change.tree, file.path, row, known), described(change, file)
+    quotes = mark.origin in (Origin.SUMMARY, Origin.LINE) and known.description != told.description
+    if quotes or mark.tags.difference(told.tags):
+        _mention_in(change, index, row, known.path, replace(told, on=None))
+    else:
+        _remember(change, [row.pk], mark, row.expires_at)
 
 
 def described(change: Change, file: File) -> Mention:
-    """What is known of a file from what it holds: its newest entry, or its first heading."""
-    blocks = files.live_blocks(file).filter(expires_at__isnull=True)
-    newest = blocks.entries().order_by(F("created").desc(), F("id").desc()).first()
-    if newest is not None:
-        tags = dict.fromkeys(
-            tag for entry_tags in blocks.entries().values_list("tags", flat=True) for tag in entry_tags
-        )
-        return Mention(path=file.path, description=newest.summary, tags=list(tags), on=_day(newest.created))
-    first = blocks.first()
-    heading = format.first_heading(first.text) if first and first.raw is None else ""
-    expires_at = files.last_expiry(change, file)
+    """What a file's row has to say: made from the last of its live entries, else from how the file begins."""
+    return replace(row_of_file(file), expires_at=files.last_expiry(change, file))
+
+
+def row_of_file(file: File) -> Mention:
+    """The same, with no regard to when the file disappears."""
+    entries = statements.last_entries(file, LOOKED_AT)
+    return _described(file, entries, "" if _newest(entries, with_summary=True) else _heading(file))
+
+
+def described_by(change: Change, file: File, rows: Sequence[Block]) -> Mention:
+    """The same of a file of which all that shows is at hand, in its order."""
+    live = [row for row in reversed(rows) if row.kind == BlockKind.ENTRY and _is_live(row)]
+    first = next((row for row in rows if row.expires_at is None), None)
+    told = _described(file, [live_entry(row) for row in live[:LOOKED_AT]], _heading_of(file.path, first))
+    return replace(told, expires_at=files.last_expiry(change, file))
+
+
+def _is_live(row: Block) -> bool:
+    return row.expires_at is None and not row.superseded_by
+
+
+def _described(file: File, entries: Sequence[LiveEntry], heading: str) -> Mention:
+    newest = _newest(entries)
+    told = _newest(entries, with_summary=True) or (None if heading else newest)
+    description, origin = quoted(told) if told else (heading, Origin.FILE)
     return Mention(
-        path=file.path, description=heading, on=file.modified_at.date(), expires_at=expires_at, of_all=True
+        path=file.path,
+        description=description,
+        origin=origin,
+        created=told.created if told else None,
+        tags=_shown_tags(entries),
+        on=newest.created.astimezone(UTC).date() if newest else file.modified_at.date(),
+        of_all=True,
     )
 
 
-def _day(moment: datetime | None) -> date | None:
-    return moment.date() if moment else None
+def _newest(entries: Sequence[LiveEntry], *, with_summary: bool = False) -> LiveEntry | None:
+    """Of several that are as new the first: the last one in the file."""
+    found = [entry for entry in entries if entry.summary or not with_summary]
+    return max(found, key=lambda entry: entry.created, default=None)
+
+
+def quoted(entry: LiveEntry) -> tuple[str, Origin]:
+    """How an entry is told of in a row."""
+    if entry.summary:
+        return format.shortened(entry.summary), Origin.SUMMARY
+    return format.first_line(entry.text), Origin.LINE
+
+
+def _shown_tags(entries: Sequence[LiveEntry]) -> list[str]:
+    """The tags of these entries, of which the last one comes first, as a row lists them: the latest at the end."""
+    tags = dict.fromkeys(tag for entry in entries for tag in reversed(entry.tags))
+    fitting = [tag for tag in tags if len(tag) <= format.MAX_ROW_TAG_CHARS][: format.MAX_ROW_TAGS]
+    return fitting[::-1]
+
+
+def _heading(file: File) -> str:
+    return _heading_of(file.path, files.live_blocks(file).filter(expires_at__isnull=True).first())
+
+
+def _heading_of(path: str, first: Block | None) -> str:
+    """How a file is described by how it begins; one of every tree's own as in a new tree, unless a person did."""
+    usual = _SCAFFOLD_ROWS.get(path)
+    if first is None or first.kind == BlockKind.ENTRY or first.raw is not None:
+        return usual.description if usual else ""
+    if usual and first.text.startswith(format.SCAFFOLD[path]):
+        return usual.description
+    return format.first_heading(first.text)

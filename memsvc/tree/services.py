@@ -39,7 +39,7 @@ from memsvc.tree.errors import (
     UndoRefused,
 )
 from memsvc.tree.importing import EntriesImported, ForeignEntry
-from memsvc.tree.models import File
+from memsvc.tree.models import Block, File
 from memsvc.tree.operations import (
     AddEntry,
     AppendFile,
@@ -241,6 +241,7 @@ def scaffold(access: Access) -> list[str]:
             files.fill(change, files.create(change, path), format.SCAFFOLD[path].encode())
         if missing:
             router.complete(change)
+            router.list_routers(change)
     return missing
 
 
@@ -299,6 +300,12 @@ def _import(
             Imported(path, "created") if path in new else _import_one(change, path, data, expiries)
             for path, data in group
         ]
+    came = {outcome.path for outcome in outcomes}
+    for path in (outcome.path for outcome in outcomes if outcome.outcome == "changed"):
+        place = format.router_of(path)
+        # An index that came along says what it said where it comes from.
+        if place and place[0] not in came and (file := files.find(change, path)):
+            router.mention(change, router.described(change, file))
     return outcomes
 
 
@@ -471,37 +478,26 @@ def filled(change: Change, path: str, file: File | None, data: bytes) -> Written
     """
     created = file is None
     file = file or files.create(change, visible_path(path))
-    added = files.fill(change, file, data)
-    if added is not None:
-        _tell_index(change, file, created=created, newest=[block.tags for block in added if block.entry_id])
+    shown = files.fill(change, file, data)
+    if shown is not None:
+        _tell_index(change, file, shown, created=created)
     return Written(
         path=path,
         revision=change.current,
         created=created,
-        changed=created or added is not None,
+        changed=created or shown is not None,
         size=file.size,
         etag=files.etag_of(file),
     )
 
 
-def _tell_index(change: Change, file: File, *, created: bool, newest: Sequence[Sequence[str]]) -> None:
+def _tell_index(change: Change, file: File, shown: Sequence[Block], *, created: bool) -> None:
     if format.is_router(file.path):
-        router.complete(change, [file])
+        router.complete(change, [file], restated=True)
         file.refresh_from_db()
-    elif format.router_of(file.path) is None:
-        return
-    elif created:
-        router.mention(change, router.described(change, file))
-    else:
-        tags = list(dict.fromkeys(tag for tags in newest for tag in tags))
-        told = router.Mention(
-            path=file.path,
-            tags=tags,
-            on=change.at.date(),
-            expires_at=files.last_expiry(change, file),
-            of_all=True,
-        )
-        router.mention(change, told)
+    elif format.router_of(file.path) is not None:
+        told = router.described_by(change, file, shown)
+        router.mention(change, told if created else replace(told, on=change.at.date()))
 
 
 def _edit(access: Access, operation: EditFile) -> Step[Edited]:

@@ -5,7 +5,8 @@ the tree stays locked meanwhile. Everything that is not hot goes through the mod
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db import connection
@@ -157,6 +158,65 @@ def index_row(tree: Tree, index_path: str, row_path: str) -> tuple[File | None, 
     if row is None:
         return None, None
     return instance(File, row[:_FILE]), instance(Block, row[_FILE:])
+
+
+class LiveEntry(NamedTuple):
+    """As much of an entry as an index row tells of it; `text` is how its body begins."""
+
+    created: datetime
+    summary: str
+    tags: Sequence[str]
+    text: str
+
+
+# How much of a body is looked at for a line that says something.
+BEGINNING = 4_000
+
+_LAST_ENTRIES = f"""
+SELECT created, summary, tags, left(text, {BEGINNING}) FROM tree_block
+WHERE tenant_id = %s AND file_id = %s AND removed_in IS NULL
+  AND kind = 'entry' AND expires_at IS NULL AND superseded_by = ''
+ORDER BY position DESC LIMIT %s
+"""
+
+
+def last_entries(file: File, limit: int) -> list[LiveEntry]:
+    """The last entries of a file that are neither superseded nor to expire, the last one first."""
+    with prepared() as cursor:
+        cursor.execute(_LAST_ENTRIES, [file.tenant_id, file.pk, limit])
+        return [LiveEntry(*row) for row in cursor.fetchall()]
+
+
+def live_entry(block: Block) -> LiveEntry:
+    """The same of an entry that is at hand."""
+    assert block.created is not None  # every row of kind entry has one
+    return LiveEntry(block.created, block.summary, block.tags, block.text[:BEGINNING])
+
+
+_EVER_SAID = f"""
+SELECT created, summary, tags, left(text, {BEGINNING}) FROM tree_block
+WHERE tenant_id = %s AND file_id = %s AND kind = 'entry' AND strpos(search_text, %s) > 0
+  AND (NOT %s OR (removed_in IS NULL AND expires_at IS NULL AND superseded_by = ''))
+ORDER BY position DESC LIMIT 1000
+"""
+_EVER_TAGGED = """
+SELECT DISTINCT tag FROM tree_block, unnest(tags) AS tag
+WHERE tenant_id = %s AND file_id = %s AND kind = 'entry' AND tags && %s::text[] AND tag = ANY(%s)
+"""
+
+
+def ever_said(file: File, folded: str, *, live: bool = False) -> list[LiveEntry]:
+    """Entries that a file holds or held, or only `live` ones, whose folded text holds this. Reads all of the file."""
+    with connection.cursor() as cursor:
+        cursor.execute(_EVER_SAID, [file.tenant_id, file.content_id, folded, live])
+        return [LiveEntry(*row) for row in cursor.fetchall()]
+
+
+def ever_tagged(file: File, tags: Sequence[str]) -> set[str]:
+    """Those of `tags` that entries have which a file holds or held. Reads all of the file."""
+    with connection.cursor() as cursor:
+        cursor.execute(_EVER_TAGGED, [file.tenant_id, file.content_id, [*tags], [*tags]])
+        return {tag for (tag,) in cursor.fetchall()}
 
 
 _ENTRY_WITH_ID = f"""

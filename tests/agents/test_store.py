@@ -18,6 +18,7 @@ from memsvc.agents import (
     read_index_rows,
     update_index,
 )
+from memsvc.agents.transactional import mounted
 from memsvc.format import SCAFFOLD
 
 FACTS = "/memory/semantic_memory/facts.md"
@@ -197,6 +198,37 @@ def test_what_cannot_be_stored_is_refused_before_anything_is_written(
         )
 
     assert store.read_file(FACTS) == before
+
+
+@pytest.mark.parametrize("body", ["", " \n", "\u200b", "\u00a0\ufeff"])
+def test_a_body_in_which_nothing_is_to_be_seen_is_refused(store: MemoryStore, body: str) -> None:
+    with pytest.raises(ValueError, match="needs a body that says something"):
+        store.write(MemoryCategory.FACTS, body)
+
+
+@pytest.mark.parametrize("title", ["a\0b", "a\x1b"])
+def test_a_control_character_in_a_title_is_refused(store: MemoryStore, title: str) -> None:
+    with pytest.raises(ValueError, match="title holds a"):
+        store.write(MemoryCategory.PROCEDURE, "x", title=title)
+
+
+def test_a_successor_has_the_metadata_as_it_stands_and_the_index_tells_of_it(store: MemoryStore) -> None:
+    lines = "# when\nversion: 1.10   # of it\nzip: 00123\nflags: [on, yes]\n"
+    old = store.write(MemoryCategory.FACTS, "Oslo", summary="Lives in Oslo")
+    text = store.read_file(FACTS)
+    assert (
+        mounted(store.backend)
+        .edit(FACTS, "summary: Lives in Oslo\n", f"summary: Lives in Oslo\n{lines}")
+        .error
+        is None
+    )
+
+    new = store.write(MemoryCategory.FACTS, "Lives in Rome.\n\nSince May.", supersedes=old.entry.entry_id)
+
+    assert store.get(new.entry.entry_id) == new
+    assert store.read_file(FACTS).removeprefix(text[: text.index("---")]).count(lines) == 2
+    row = next(row for row in store.index(MemoryKind.SEMANTIC)[1] if row.path == "facts.md")
+    assert "Oslo" not in row.description
 
 
 def test_a_body_that_forges_an_entry_is_refused(store: MemoryStore) -> None:

@@ -1,3 +1,4 @@
+import json
 from datetime import datetime
 from typing import Any
 
@@ -75,6 +76,75 @@ def test_an_entry_may_expire(api: APIClient) -> None:
     )
 
 
+@pytest.mark.parametrize("body", ["", " \n", "\u200b", "\u00a0\ufeff"])
+def test_a_body_in_which_nothing_is_to_be_seen_is_refused(api: APIClient, body: str) -> None:
+    old = add_entry(api, "Berlin")["id"]
+    operation = {"op": "add_entry", "category": "facts", "body": body}
+
+    assert problem(post(api, ENTRIES, category="facts", body=body)) == (400, "blank_body")
+    assert problem(post(api, f"{ENTRIES}/{old}:supersede", body=body)) == (400, "blank_body")
+    assert problem(post(api, "/v1/trees/default/batch", operations=[operation])) == (400, "blank_body")
+
+
+@pytest.mark.parametrize("title", ["a\0b", "a\x1b"])
+@pytest.mark.parametrize("category", ["procedure", "facts"])
+def test_a_control_character_in_a_title_is_refused(api: APIClient, title: str, category: str) -> None:
+    assert problem(post(api, ENTRIES, category=category, body="x", title=title)) == (400, "invalid_text")
+
+
+@pytest.mark.parametrize(
+    "when", ["2026-03-01T10:00:00+05:30", "2026-03-01T10:00:00-08:00", "2026-03-01T10:00:00Z"]
+)
+def test_the_file_keeps_the_offset_of_a_time(api: APIClient, when: str) -> None:
+    add_entry(api, "Berlin", when=when)
+    operation = {"op": "add_entry", "category": "facts", "body": "x", "when": when}
+    assert post(api, "/v1/trees/default/batch", operations=[operation]).status_code == 200
+
+    assert raw(api, FACTS[1:]).decode().count(f"created: {when.replace('Z', '+00:00')}\n") == 2
+
+
+def test_a_successor_is_as_temporary_as_the_old_entry(api: APIClient) -> None:
+    until = "2099-01-01T00:00:00Z"
+    ids = [add_entry(api, "x", expires_at=until)["id"] for _ in range(4)]
+
+    answers = [
+        post(api, f"{ENTRIES}/{ids[0]}:supersede", body="y"),
+        post(api, f"{ENTRIES}/{ids[1]}:supersede", body="y", expires_at=None),
+        post(api, ENTRIES, category="facts", body="y", supersedes=ids[2]),
+        post(api, ENTRIES, category="facts", body="y", supersedes=ids[3], expires_at=None),
+    ]
+
+    assert [answer.json()["expires_at"] for answer in answers] == [until, None, until, None]
+
+
+def test_a_successor_without_a_summary_gets_one_of_its_own(api: APIClient) -> None:
+    old = add_entry(api, "Oslo", summary="Lives in Oslo")["id"]
+
+    new = post(api, ENTRIES, category="facts", body="Rome", supersedes=old).json()
+    none = post(api, ENTRIES, category="facts", body="Bonn", supersedes=new["id"], summary="").json()
+
+    assert (new["summary"], none["summary"]) == ("Rome", "")
+
+
+def test_a_successor_has_the_metadata_as_it_stands(api: APIClient) -> None:
+    lines = "version: 1.10\nzip: 00123\nnote: 'it''s'\n"
+    fact = f"---\nid: mem_x\ncreated: 2026-01-02\ncategory: facts\n{lines}---\n\nx\n"
+    assert put(api, FACTS[1:], fact).status_code == 201
+
+    new = post(api, ENTRIES, category="facts", body="y", supersedes="mem_x").json()["id"]
+    post(api, f"{ENTRIES}/{new}:supersede", body="z")
+
+    assert raw(api, FACTS[1:]).decode().count(lines) == 3
+
+
+def test_a_problem_can_be_sent_whatever_it_quotes(api: APIClient) -> None:
+    sent = '{"category": "facts", "body": "x", "\\ud800": 1, "supersedes": "mem_\\ud800"}'
+    for body in (sent, sent.replace('"\\ud800": 1, ', "")):
+        answer = api.generic("POST", ENTRIES, body, content_type="application/json")
+        assert answer.status_code == 400
+        assert json.dumps(answer.json(), ensure_ascii=False).encode()
+
+
 def test_a_successor_takes_the_place_of_an_entry(api: APIClient) -> None:
     old = add_entry(api, "Berlin", summary="the seat", tags=["acme"])
 
@@ -86,7 +156,7 @@ def test_a_successor_takes_the_place_of_an_entry(api: APIClient) -> None:
     assert (new["supersedes"], new["superseded"], new["source"]) == (old["id"], old["id"], "user")
     assert (new["category"], new["summary"], new["tags"], new["body"]) == (
         "facts",
-        "the seat",
+        "Paris",
         ["acme"],
         "Paris",
     )
@@ -263,7 +333,7 @@ def test_the_index_has_a_row_for_each_file(api: APIClient) -> None:
     index = api.get("/v1/trees/default/index", {"kind": "semantic"}).json()
 
     assert (index["path"], index["exists"]) == ("/memory/semantic_memory/index.md", True)
-    assert [row["path"] for row in index["rows"]] == ["facts.md", "rules.md"]
+    assert [row["path"] for row in index["rows"]] == ["facts.md"]
     assert "acme" in index["rows"][0]["tags"]
     assert api.get("/v1/trees/default/index").json()["path"] == "/memory/index.md"
 

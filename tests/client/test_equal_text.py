@@ -108,7 +108,7 @@ def test_a_pattern_names_files_in_any_form(
 
     for pattern in globs:
         for text in (pattern, loose(pattern)):
-            assert [each.path for each in client.glob(text)] == [stored], ascii(text)
+            assert [each.path for each in client.glob(text).items] == [stored], ascii(text)
             assert [each.path for each in client.grep("needle", glob=text).items] == [stored]
             for backend in (postgres, remote):
                 assert [each["path"] for each in backend.glob(text).matches or []] == [stored]

@@ -308,7 +308,7 @@ def test_an_entry_is_added_found_superseded_and_retired(client: MemsvcClient) ->
     assert client.list_entries(metadata={"employees": "40"}).items == ()
     assert (old.entry.superseded_by, new.entry.supersedes) == (new.entry.entry_id, old.entry.entry_id)
     assert (new.entry.summary, new.entry.tags, new.entry.category) == (
-        "seat: of ACME",
+        "ACME sits in Berlin.",
         ("acme", "#x"),
         "facts",
     )

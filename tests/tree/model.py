@@ -130,7 +130,15 @@ class Model:
             self._put(old_path, format.with_superseded(self.files[old_path], old.entry_id, entry.entry_id))
         router, _ = format.router_of(path) or (path, "")
         if router not in self.files:
-            self.write(router, format.SCAFFOLD[router].encode())
+            self.write(router, self._scaffold_of(router))
+
+    def _scaffold_of(self, router: str) -> bytes:
+        """A new router, without rows of files that aren't there."""
+        text = format.SCAFFOLD[router].encode()
+        for row in format.parse_index(text.decode())[1]:
+            if f"{format.parent_of(router)}/{row}" not in self.files:
+                text = format.without_row(text, row)
+        return text
 
     def _target(self, draft: EntryDraft) -> tuple[str, MemoryEntry] | None:
         if draft.supersedes is None:
@@ -196,5 +204,5 @@ def _as_entry(draft: EntryDraft) -> MemoryEntry:
     when = format.in_utc(draft.when)
     return MemoryEntry(
         entry_id=format.new_entry_id(when), created=when, category=draft.category, body=draft.body,
-        summary=draft.summary, tags=draft.tags, supersedes=draft.supersedes,
+        summary=draft.summary or "", tags=draft.tags, supersedes=draft.supersedes,
     )  # fmt: skip

@@ -2,10 +2,27 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from memsvc.format import InvalidEntry, InvalidText, InvalidTitle, MemoryKind, compose_entry, index_path
+from memsvc.format import (
+    BlankBody,
+    FormatError,
+    InvalidEntry,
+    InvalidText,
+    InvalidTitle,
+    MemoryKind,
+    compose_entry,
+    index_path,
+)
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.errors import AlreadySuperseded, EntryNotFound, Forbidden, InvalidSupersession, ReadOnly
+from memsvc.tree.drafts import SuccessorDraft
+from memsvc.tree.errors import (
+    AlreadySuperseded,
+    EntryNotFound,
+    Forbidden,
+    InvalidSupersession,
+    ReadOnly,
+    TreeError,
+)
 from tests.tree.support import (
     FACTS,
     SEMANTIC_INDEX,
@@ -15,6 +32,7 @@ from tests.tree.support import (
     draft,
     entry_text,
     paths,
+    revision,
     revisions,
     rows,
     text,
@@ -98,13 +116,96 @@ def test_the_file_of_bytes_that_are_no_text_takes_entries_too(memory: Access) ->
 
 
 @pytest.mark.parametrize(
-    "body", ["Title\n---\ntext", "a\n\n---\n\nb", "---\nfirst", "  indented", "a\u2028b\x0bc", ""]
+    "body",
+    [
+        "Title\n---\ntext",
+        "a\n\n---\n\nb",
+        "---\nfirst",
+        "  indented",
+        "a\u2028b\x0bc",
+        "😀",
+        "<!-- only a comment -->",
+    ],
 )
 def test_a_body_reads_back_equal(memory: Access, body: str) -> None:
     written = add(memory, body)
     add(memory, "Another one below.")
 
     assert reads.get_entry(memory, written.entry.entry_id).entry.body == body
+
+
+@pytest.mark.parametrize("body", ["", " \n\t", "\u200b\ufeff", "\u00a0", "\u3164\n", "\u2800", "\ufe0f"])
+def test_a_body_in_which_nothing_is_to_be_seen_is_refused(memory: Access, body: str) -> None:
+    old = add(memory).entry.entry_id
+
+    with pytest.raises(BlankBody) as refused:
+        add(memory, body)
+    assert refused.value.code == "blank_body"
+    with pytest.raises(BlankBody):
+        services.supersede_entry(memory, old, SuccessorDraft(body=body))
+
+    assert revision(memory) == 1
+
+
+@pytest.mark.parametrize("title", ["a\0b", "\x1b[31m", "a\x7f"])
+@pytest.mark.parametrize("category", ["procedure", "facts"])
+def test_a_control_character_in_a_title_is_refused(memory: Access, title: str, category: str) -> None:
+    with pytest.raises(InvalidText, match="title holds a"):
+        add(memory, "x", category, title=title)
+
+
+@pytest.mark.parametrize(
+    ("body", "summary"),
+    [
+        ("Lives in Rome.", "Lives in Rome."),
+        ("\n\n  # Home  #\n\nIn Rome\n", "Home"),
+        ("***\n- Rome\n\n## Since\n\n2026", "- Rome"),
+        ("```\nls\n```\nLists", "Lists"),
+        ("```\nls\n```", "ls"),
+        ("😀", "😀"),
+        ("x" * 300, "x" * 199 + "…"),
+        ("a\r\nb", "a"),
+    ],
+)
+def test_a_successor_without_a_summary_gets_one_of_its_own(memory: Access, body: str, summary: str) -> None:
+    old, other, bare = (add(memory, "Oslo", summary=said).entry.entry_id for said in ("In Oslo", "Oslo", ""))
+
+    written = services.supersede_entry(memory, old, SuccessorDraft(body=body)).entry
+    added = add(memory, body, supersedes=other, summary=None).entry
+
+    assert [written.summary, added.summary] == [summary, summary]
+    assert add(memory, body, supersedes=bare, summary=None).entry.summary == ""
+    assert (
+        services.supersede_entry(memory, added.entry_id, SuccessorDraft(body="x", summary="")).entry.summary
+        == ""
+    )
+
+
+def test_a_successor_of_a_temporary_entry_is_temporary(memory: Access) -> None:
+    until, later = (datetime.now(tz=UTC) + timedelta(days=days) for days in (1, 2))
+    ids = [add(memory, "x", expires_at=until).entry.entry_id for _ in range(4)]
+
+    kept = services.supersede_entry(memory, ids[0], SuccessorDraft(body="y"))
+    added = add(memory, "y", supersedes=ids[1])
+    stays = services.supersede_entry(memory, ids[2], SuccessorDraft(body="y", expires_at=None))
+    own = services.supersede_entry(memory, ids[3], SuccessorDraft(body="y", expires_at=later))
+
+    wanted = [until, until, None, later]
+    assert [each.expires_at for each in (kept, added, stays, own)] == wanted
+    found = {each.entry.entry_id: each.expires_at for each in reads.list_entries(memory).items}
+    assert [found[each.entry.entry_id] for each in (kept, added, stays, own)] == wanted
+
+
+def test_an_error_quotes_half_a_character_so_that_it_can_be_sent(memory: Access) -> None:
+    for act in (
+        lambda: reads.get_entry(memory, "mem_\ud800"),
+        lambda: add(memory, "x", supersedes="mem_\ud800"),
+        lambda: add(memory, "x", "procedure", title="\ud800"),
+        lambda: add(memory, "x", metadata={"\ud800": 1}),
+    ):
+        with pytest.raises((TreeError, FormatError)) as refused:
+            act()
+        assert str(refused.value).encode()
 
 
 def test_a_body_that_other_readers_cut_is_marked(memory: Access) -> None:

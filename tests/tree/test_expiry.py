@@ -1,14 +1,16 @@
 """What has expired is hidden through every door, now and in the past, and stays so whatever is done around it."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 
-from memsvc.format import InvalidText, MemoryKind, parse_entries
+from memsvc.format import InvalidText, MemoryCategory, MemoryEntry, MemoryKind, parse_entries
 from memsvc.tree import reads, services, statements
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import EntryNotFound, FileNotFound, FolderNotFound, IsFolder
+from memsvc.tree.importing import ForeignEntry
 from memsvc.tree.models import Block, File
 from memsvc.tree.reads import EntryFilter
 from memsvc.tree.trees import measure
@@ -268,7 +270,8 @@ def test_an_entry_below_it_stands_apart_from_what_shows_above(memory: Access) ->
 def test_an_entry_below_it_stays_an_entry(memory: Access, above: str) -> None:
     services.write_file(memory, FACTS, above)
     # Without a body it ends in a blank line, and below the open frontmatter it begins with a mark.
-    add(memory, "", expires_at=in_days(1))
+    blank = MemoryEntry("mem_blank", datetime(2026, 1, 2, tzinfo=UTC), MemoryCategory.FACTS, "")
+    services.import_entries(memory, [ForeignEntry(FACTS, blank, expires_at=in_days(1))])
     below = add(memory, "Below.").entry
 
     days_pass(memory, 2)

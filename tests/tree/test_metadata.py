@@ -69,6 +69,59 @@ def test_a_successor_keeps_metadata_unless_it_has_its_own(memory: Access) -> Non
     assert [state.metadata for state in states if state.entry.body == "own"] == [{"n": 1}, {"n": 1}]
 
 
+AS_IT_STANDS = """\
+# of the owner
+"owner":   'it''s ina'   # still
+version: 1.10
+zip: 00123
+flags: [on,  yes, ~]
+empty:
+date: 2026-01-02
+list:
+- one
+
+-   two: {a: "b"}
+text: |
+  first
+    # no comment
+  last
+wrapped: "one
+  two"
+# at the end
+"""
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("door", ["supersede", "add", "batch"])
+def test_a_successor_has_the_lines_of_metadata_as_they_stand(memory: Access, newline: str, door: str) -> None:
+    more = f"summary: s\norigin: '{{}}'\n{AS_IT_STANDS}"
+    services.write_file(memory, FACTS, entry_text("mem_x", more=more).replace("\n", newline))
+    new = draft("new", supersedes="mem_x", summary=None, metadata=None)
+
+    match door:
+        case "supersede":
+            services.supersede_entry(memory, "mem_x", SuccessorDraft(body="new"))
+        case "add":
+            services.add_entry(memory, new)
+        case "batch":
+            services.batch(memory, [AddEntry(new)])
+
+    written = text(memory, FACTS).rpartition("supersedes: mem_x")[2]
+    assert written == f"\nsummary: new\n{AS_IT_STANDS}---\n\nnew\n".replace("\n", newline)
+    (found,) = reads.list_entries(memory).items
+    assert found.metadata == held(memory, "mem_x")
+
+
+@pytest.mark.parametrize("more", ["a: 1\n", "'a':\n  - 1\n# b\n", "a: [1, 2]\nb: {c: d}\n", "ключ: знач\n"])
+def test_lines_are_copied_once_more_by_each_successor(memory: Access, more: str) -> None:
+    services.write_file(memory, FACTS, entry_text("mem_x", more=more))
+    entry_id = "mem_x"
+    for n in range(3):
+        entry_id = services.supersede_entry(memory, entry_id, SuccessorDraft(body=f"{n}")).entry.entry_id
+
+    assert text(memory, FACTS).count(more) == 4
+
+
 def test_metadata_goes_with_a_batch_a_clone_and_a_restored_file(memory: Access) -> None:
     services.batch(memory, [AddEntry(draft(metadata=METADATA))])
     services.delete(memory, "/memory")

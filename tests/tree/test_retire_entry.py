@@ -84,8 +84,8 @@ def test_an_entry_is_retired_once(memory: Access) -> None:
 @pytest.mark.parametrize("above", ["# Facts\n", entry_text("mem_a"), OPEN])
 def test_an_entry_below_it_stays_an_entry(memory: Access, above: str) -> None:
     services.write_file(memory, FACTS, above)
-    # Without a body it ends in a blank line, and below the open frontmatter it begins with a mark.
-    gone, below = add(memory, "").entry, add(memory, "Below.").entry
+    # Below the open frontmatter it begins with a mark.
+    gone, below = add(memory, "Gone.").entry, add(memory, "Below.").entry
 
     services.retire_entry(memory, gone.entry_id)
 

@@ -1,13 +1,29 @@
 """The index agrees: a row for every file under it, none for what is gone, and every other byte as people left it."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import pytest
 
-from memsvc.format import SCAFFOLD, MemoryKind
+from memsvc.format import SCAFFOLD, MemoryCategory, MemoryEntry, MemoryKind
+from memsvc.transfer.consistency import check_tree
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from tests.tree.support import PROCEDURAL_INDEX, ROOT_INDEX, SEMANTIC_INDEX, add, contents, paths, rows, text
+from memsvc.tree.drafts import SuccessorDraft
+from memsvc.tree.importing import ForeignEntry
+from memsvc.tree.models import Block
+from tests.tree.support import (
+    FACTS,
+    PROCEDURAL_INDEX,
+    ROOT_INDEX,
+    SEMANTIC_INDEX,
+    add,
+    contents,
+    entry_text,
+    paths,
+    rows,
+    text,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -128,16 +144,167 @@ def test_an_index_deleted_by_hand_comes_back_complete_with_the_next_entry(laid_o
     assert set(rows(laid_out, MemoryKind.SEMANTIC)) == {"b.md", "facts.md", "rules.md", "team.md"}
 
 
-def test_a_description_written_by_hand_stays_until_a_summary_comes(laid_out: Access) -> None:
-    services.edit_file(
-        laid_out, SEMANTIC_INDEX, "Facts about the user, their work and their world", "My facts"
+def test_a_description_and_tags_written_by_hand_stay(laid_out: Access) -> None:
+    usual = "Facts about the user, their work and their world | facts |"
+    services.edit_file(laid_out, SEMANTIC_INDEX, usual, "My facts | mine, two |")
+
+    old = add(laid_out, "with a summary", summary="The latest", tags=("two", "own"))
+    assert row_of(laid_out) == ("My facts", {"mine", "two", "own"})
+
+    services.supersede_entry(laid_out, old.entry.entry_id, SuccessorDraft(body="another", tags=()))
+    assert row_of(laid_out) == ("My facts", {"mine", "two"})
+
+
+def row_of(
+    access: Access, path: str = "facts.md", kind: MemoryKind | None = MemoryKind.SEMANTIC
+) -> tuple[str, set[str]]:
+    (row,) = [row for row in reads.read_index(access, kind).rows if row.path == path]
+    return row.description, set(row.tags)
+
+
+def by_edit(access: Access, _: str) -> object:
+    return services.edit_file(access, FACTS, "summary: Lives in Oslo", "summary: Lives in Rome")
+
+
+def by_overwriting(access: Access, _: str) -> object:
+    return services.write_file(access, FACTS, entry_text("mem_x", more="summary: Lives in Rome\n"))
+
+
+def by_import(access: Access, _: str) -> object:
+    return services.import_files(
+        access, [(FACTS, entry_text("mem_x", more="summary: Lives in Rome\n").encode())]
     )
 
-    add(laid_out, "without a summary")
-    assert rows(laid_out, MemoryKind.SEMANTIC)["facts.md"] == "My facts"
 
-    add(laid_out, "with one", summary="The latest")
-    assert rows(laid_out, MemoryKind.SEMANTIC)["facts.md"] == "The latest"
+def by_supersession(access: Access, entry_id: str) -> object:
+    return services.supersede_entry(access, entry_id, SuccessorDraft(body="Lives in Rome", tags=()))
+
+
+def by_supersession_in_the_past(access: Access, entry_id: str) -> object:
+    return add(
+        access, "x", summary="Lives in Rome", supersedes=entry_id, when=datetime(2001, 1, 1, tzinfo=UTC)
+    )
+
+
+def by_imported_entries(access: Access, entry_id: str) -> object:
+    new = MemoryEntry(
+        "mem_y", datetime.now(tz=UTC), MemoryCategory.FACTS, "x", "Lives in Rome", supersedes=entry_id
+    )
+    return services.import_entries(access, [ForeignEntry(FACTS, new)])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [by_edit, by_overwriting, by_import, by_supersession, by_supersession_in_the_past, by_imported_entries],
+)
+def test_a_row_follows_what_its_file_says(laid_out: Access, change: Callable[[Access, str], object]) -> None:
+    old = add(laid_out, "Oslo", summary="Lives in Oslo", tags=("home", "oslo")).entry.entry_id
+    assert row_of(laid_out) == ("Lives in Oslo", {"facts", "home", "oslo"})
+
+    change(laid_out, old)
+
+    tags = {"home", "oslo"} if change is by_edit else set[str]()
+    assert row_of(laid_out) == ("Lives in Rome", {"facts"} | tags)
+    assert "Oslo" not in "".join(
+        match.text for match in reads.grep(laid_out, "Oslo", glob="**/index.md").items
+    )
+    assert reads.misstatements(laid_out) == []
+
+
+def test_a_row_says_what_is_left_when_entries_go(laid_out: Access) -> None:
+    ids = [add(laid_out, tag, summary=f"About {tag}", tags=(tag, "all")).entry.entry_id for tag in "abc"]
+    none = add(laid_out, "no summary").entry.entry_id
+
+    for entry_id, left in ((ids[2], "About b"), (ids[0], "About b"), (none, "About b")):
+        services.retire_entry(laid_out, entry_id)
+        assert row_of(laid_out)[0] == left
+    assert row_of(laid_out)[1] == {"facts", "b", "all"}
+
+    services.retire_entry(laid_out, ids[1])
+    assert row_of(laid_out) == ("Facts about the user, their work and their world", {"facts"})
+    assert reads.misstatements(laid_out) == []
+
+
+def test_a_row_follows_an_entry_that_is_superseded_in_another_file(memory: Access) -> None:
+    old = add(memory, "Push", "procedure", title="Deploy", summary="By hand", tags=("old",)).entry.entry_id
+
+    add(memory, "Wait", "procedure", title="Wait", summary="By robot", supersedes=old)
+
+    assert row_of(memory, "deploy.md", MemoryKind.PROCEDURAL) == ("", set())
+    assert row_of(memory, "wait.md", MemoryKind.PROCEDURAL) == ("By robot", set())
+    assert reads.misstatements(memory) == []
+
+
+def test_the_newest_entry_counts_and_not_the_last_one_that_was_written(laid_out: Access) -> None:
+    new = add(laid_out, "new", summary="New").entry.entry_id
+
+    add(laid_out, "old", summary="Old", when=datetime(2001, 1, 1, tzinfo=UTC))
+    assert row_of(laid_out)[0] == "New"
+
+    services.retire_entry(laid_out, new)
+    assert row_of(laid_out)[0] == "Old"
+
+
+def test_a_note_is_described_by_the_heading_that_it_has(laid_out: Access) -> None:
+    services.write_file(laid_out, TEAM, "# One\n")
+    services.edit_file(laid_out, TEAM, "One", "Two")
+    assert row_of(laid_out, "team.md") == ("Two", set())
+
+    services.move(laid_out, TEAM, "/memory/semantic_memory/group.md")
+    services.write_file(laid_out, "/memory/semantic_memory/group.md", "# Three\n")
+    assert row_of(laid_out, "group.md") == ("Three", set())
+
+
+def test_rows_that_came_as_text_are_known_by_what_they_quote(laid_out: Access) -> None:
+    old = add(laid_out, "Oslo", summary="Lives in Oslo", tags=("oslo",)).entry.entry_id
+    before = text(laid_out, SEMANTIC_INDEX)
+    Block.objects.filter(kind="row").update(source="", created=None, tags=[])
+
+    services.supersede_entry(laid_out, old, SuccessorDraft(body="Lives in Rome", tags=()))
+    assert row_of(laid_out) == ("Lives in Rome", {"facts"})
+
+    services.write_file(laid_out, SEMANTIC_INDEX, before)
+    assert row_of(laid_out) == ("Lives in Rome", {"facts"})
+
+
+def test_a_row_costs_the_same_however_much_its_file_holds(laid_out: Access) -> None:
+    services.append_file(
+        laid_out, FACTS, "\n".join(["", *(entry_text(f"mem_{n}", more="tags: [t]\n") for n in range(300))])
+    )
+    add(laid_out, "x", summary="First", tags=("y",), when=datetime(2025, 1, 1, tzinfo=UTC))
+
+    services.retire_entry(laid_out, "mem_299")
+
+    assert row_of(laid_out) == ("First", {"facts", "t", "y"})
+    assert reads.misstatements(laid_out) == []
+
+
+@pytest.mark.parametrize("category", ["facts", "preferences", "events", "procedure"])
+def test_a_new_tree_lists_what_it_has(memory: Access, category: str) -> None:
+    add(memory, "first", category, summary="One", title="A" if category == "procedure" else None)
+
+    assert check_tree(memory) == []
+    services.scaffold(memory)
+    assert check_tree(memory) == []
+    assert len(rows(memory)) == 4
+    assert row_of(memory, "rules.md")[0] == "Constraints and policies that govern behaviour"
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"text": "| facts.md | Gone | facts |  |\n"}, "says 'Gone' where its file says 'One'"),
+        ({"tags": ["facts"]}, "has the tags ['facts'], which no live entry has"),
+        ({"text": "| facts.md | One |  |  |\n"}, "lacks the tags ['own']"),
+    ],
+)
+def test_a_row_out_of_step_is_reported(laid_out: Access, change: dict[str, object], reason: str) -> None:
+    add(laid_out, "first", summary="One", tags=("own",))
+    assert check_tree(laid_out) == []
+
+    Block.objects.filter(row_path="facts.md", removed_in=None).update(**change)
+
+    assert any(reason in finding.detail for finding in check_tree(laid_out) if finding.kind == "stale_row")
 
 
 def test_row_by_row_the_index_is_what_the_format_writes_as_a_whole(memory: Access) -> None:

@@ -17,6 +17,7 @@ from memsvc.tree.reads.matches import glob, grep
 from memsvc.tree.reads.memories import list_memories, read_memory
 from memsvc.tree.reads.origins import blame, entry_history
 from memsvc.tree.reads.replay import Step, replay
+from memsvc.tree.reads.rows import misstatements
 from memsvc.tree.reads.snapshots import Snapshot, snapshot
 from memsvc.tree.reads.substring import search_substring
 from memsvc.tree.reads.versions import VersionFilter, list_versions, read_version
@@ -40,6 +41,7 @@ __all__ = [
     "list_memories",
     "list_revisions",
     "list_versions",
+    "misstatements",
     "read_file",
     "read_index",
     "read_lines",

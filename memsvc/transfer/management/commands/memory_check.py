@@ -8,10 +8,10 @@ from memsvc.transfer.management.arguments import access_to, add_tenant_and_tree
 
 class Command(BaseCommand):
     help = (
-        "Look a tree over and change nothing: index rows without a file, files without a row, blocks that look like "
-        "an entry and can't be used or found as one, entries that were stored when other rules held and will be read "
-        "otherwise, ids that exist twice, references to entries that are nowhere. One line each; ends with an error "
-        "when there is any."
+        "Look a tree over and change nothing: index rows without a file, index rows that don't say what their files "
+        "say, files without a row, blocks that look like an entry and can't be used or found as one, entries that were "
+        "stored when other rules held and will be read otherwise, ids that exist twice, references to entries that are "
+        "nowhere. One line each; ends with an error when there is any."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -1,0 +1,72 @@
+"""Do the rows of the router indexes say what their files say?"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memsvc import format
+from memsvc.format import MAX_ROW_TAGS, BlockKind, IndexRow
+from memsvc.format.text import folded
+from memsvc.tree import router, statements
+from memsvc.tree.access import Access
+from memsvc.tree.models import Block, BlockQuerySet, File, Tree
+from memsvc.tree.router import Mention, Origin
+from memsvc.tree.scope import reading
+
+
+@dataclass(frozen=True, slots=True)
+class Misstatement:
+    """A row that does not say what the live entries of its file say, and why."""
+
+    index: str
+    path: str
+    row: str
+    reason: str
+
+
+def misstatements(access: Access) -> list[Misstatement]:
+    """Rows of files that are there whose description or tags nobody wrote by hand and no live entry bears out."""
+    with reading(access):
+        indexes = File.objects.of(access.tree).standing(None).filter(path__in=router.INDEXES)
+        return [found for index in indexes for found in _in_index(access.tree, index)]
+
+
+def _in_index(tree: Tree, index: File) -> Iterator[Misstatement]:
+    below = {file.path: file for file in File.objects.of(tree).standing(None).under(index.parent)}
+    rows = Block.objects.of_file(index).standing(None).visible().filter(kind=BlockKind.ROW)
+    # Of several rows about a file the last one counts.
+    for block in {row.row_path: row for row in rows}.values():
+        file, row = below.get(f"{index.parent}/{block.row_path}"), format.parse_row(block.text)
+        if file is None or row is None or format.router_of(file.path) != (index.path, row.path):
+            continue
+        for reason in _wrong_in(tree, file, block, row):
+            yield Misstatement(index.path, file.path, row.path, reason)
+
+
+def _wrong_in(tree: Tree, file: File, block: Block, row: IndexRow) -> Iterator[str]:
+    mark, told = router.mark_of(tree, file.path, block, row), router.row_of_file(file)
+    says_so = mark.origin is Origin.HAND or row.description == told.description
+    if not says_so and not _is_said_further_up(file, row.description, told):
+        yield f"says {row.description!r} where its file says {told.description!r}"
+    # A row that a person wrote may well leave tags out.
+    is_quoting = mark.origin in (Origin.SUMMARY, Origin.LINE)
+    missing = [tag for tag in told.tags if tag not in row.tags and is_quoting]
+    if missing and len(row.tags) < MAX_ROW_TAGS:
+        yield f"lacks the tags {missing!r}"
+    unknown = mark.tags.difference(told.tags)
+    borne_out = {
+        tag for (tags,) in _live(file).values_list("tags").filter(tags__overlap=[*unknown]) for tag in tags
+    }
+    if unknown - borne_out:
+        yield f"has the tags {sorted(unknown - borne_out)!r}, which no live entry has"
+
+
+def _is_said_further_up(file: File, description: str, told: Mention) -> bool:
+    """Whether an entry says so that is newer, and stands above those that a row is made from."""
+    return any(
+        router.quoted(entry)[0] == description and told.created is not None and entry.created >= told.created
+        for entry in statements.ever_said(file, folded(description[:100]), live=True)
+    )
+
+
+def _live(file: File) -> BlockQuerySet:
+    return Block.objects.of_file(file).standing(None).entries().filter(expires_at=None, superseded_by="")
