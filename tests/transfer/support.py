@@ -13,6 +13,7 @@ from memsvc.transfer.names import MANIFEST_NAME
 from memsvc.transfer.reports import Report
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
+from memsvc.tree.drafts import OnConflict
 
 
 def put(access: Access, files: Mapping[str, bytes]) -> None:
@@ -44,8 +45,10 @@ def zip_of(files: Mapping[str, bytes], *, method: int = zipfile.ZIP_DEFLATED) ->
     return sink.getvalue()
 
 
-def bring(access: Access, archive: bytes, *, dry_run: bool = False) -> Report:
-    return import_zip(access, io.BytesIO(archive), dry_run=dry_run)
+def bring(
+    access: Access, archive: bytes, *, on_conflict: OnConflict = OnConflict.KEEP, dry_run: bool = False
+) -> Report:
+    return import_zip(access, io.BytesIO(archive), on_conflict=on_conflict, dry_run=dry_run)
 
 
 def outcomes(report: Report) -> dict[str, str]:
