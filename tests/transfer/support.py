@@ -5,6 +5,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from memsvc.transfer.exports import export_zip
@@ -74,6 +75,7 @@ def read_below(folder: Path) -> dict[str, bytes]:
 def zip_by_hand(
     members: Sequence[tuple[bytes, bytes]],
     *,
+    extras: Sequence[bytes] = (),
     flags: int = 0x800,
     method: int = 0,
     size: int | None = None,
@@ -82,7 +84,7 @@ def zip_by_hand(
 ) -> bytes:
     """A zip of stored members whose headers say what they are told to."""
     local, central = b"", b""
-    for name, data in members:
+    for (name, data), extra in zip_longest(members, extras, fillvalue=b""):
         fields = struct.pack(
             "<HHHHIIIHH",
             flags,
@@ -93,11 +95,11 @@ def zip_by_hand(
             len(data),
             len(data) if size is None else size,
             len(name),
-            0,
+            len(extra),
         )
         central += struct.pack("<4sHH", b"PK\1\2", 0x0314, 20) + fields
-        central += struct.pack("<HHHII", 0, 0, 0, attributes, len(local)) + name
-        local += struct.pack("<4sH", b"PK\3\4", 20) + fields + name + data
+        central += struct.pack("<HHHII", 0, 0, 0, attributes, len(local)) + name + extra
+        local += struct.pack("<4sH", b"PK\3\4", 20) + fields + name + extra + data
     count = len(members)
     end = struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, count, count, len(central), len(local), 0)
     return local + central + end
