@@ -8,7 +8,7 @@ import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from tempfile import SpooledTemporaryFile
 from types import MappingProxyType
@@ -150,7 +150,7 @@ def prepared_entries(access: Access, foreign: Iterable[ForeignEntry]) -> Iterato
             if group and (len(group) >= _MOST_AT_ONCE or group[0].foreign.path != each.path):
                 spool.add(group)
                 group = []
-            text = each.text
+            text, each = each.text, replace(each, metadata=dict(each.metadata))
             gap = format.append_to(text.encode(), "")
             group.append(PreparedEntry(number, each, text, gap, _entry_row(access, each, text)))
         if group:

@@ -5,7 +5,6 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 
 from memsvc.transfer.exports import export_zip
@@ -75,16 +74,16 @@ def read_below(folder: Path) -> dict[str, bytes]:
 def zip_by_hand(
     members: Sequence[tuple[bytes, bytes]],
     *,
-    extras: Sequence[bytes] = (),
+    extra: bytes = b"",
     flags: int = 0x800,
     method: int = 0,
     size: int | None = None,
     checksum: int | None = None,
     attributes: int = 0o100644 << 16,
 ) -> bytes:
-    """A zip of stored members whose headers say what they are told to."""
+    """A zip of stored members whose headers say what they are told to; `extra` is a field of the first one."""
     local, central = b"", b""
-    for (name, data), extra in zip_longest(members, extras, fillvalue=b""):
+    for name, data in members:
         fields = struct.pack(
             "<HHHHIIIHH",
             flags,
@@ -100,6 +99,7 @@ def zip_by_hand(
         central += struct.pack("<4sHH", b"PK\1\2", 0x0314, 20) + fields
         central += struct.pack("<HHHII", 0, 0, 0, attributes, len(local)) + name + extra
         local += struct.pack("<4sH", b"PK\3\4", 20) + fields + name + extra + data
+        extra = b""
     count = len(members)
     end = struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, count, count, len(central), len(local), 0)
     return local + central + end

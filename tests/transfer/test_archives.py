@@ -173,9 +173,7 @@ def unicode_path(raw: bytes, name: bytes, *, checksum: int | None = None, versio
 def test_names_are_read_as_the_archive_says(
     memory: Access, raw: bytes, flags: int, extra: bytes, name: str, warned: bool
 ) -> None:
-    archive = zip_by_hand(
-        [(b"notes/" + raw, b"x")] if not extra else [(raw, b"x")], extras=[extra], flags=flags
-    )
+    archive = zip_by_hand([(b"notes/" + raw, b"x")] if not extra else [(raw, b"x")], extra=extra, flags=flags)
 
     report = bring(memory, archive)
 
@@ -185,9 +183,7 @@ def test_names_are_read_as_the_archive_says(
 
 @pytest.mark.parametrize("name", ["../up.md", "/etc/passwd", "a\\b.md", "C:x.md", "a\nb.md", "a\0b.md"])
 def test_a_hostile_name_in_the_field_of_the_encoding_is_refused(memory: Access, name: str) -> None:
-    archive = zip_by_hand(
-        [(b"fine.md", b"x"), GOOD], extras=[unicode_path(b"fine.md", name.encode())], flags=0
-    )
+    archive = zip_by_hand([(b"fine.md", b"x"), GOOD], extra=unicode_path(b"fine.md", name.encode()), flags=0)
 
     with pytest.raises((ImportRefused, InvalidArchive)):
         bring(memory, archive)
