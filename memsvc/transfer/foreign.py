@@ -16,7 +16,15 @@ from memsvc.transfer.errors import ArchiveTooLarge, ImportRefused, InvalidArchiv
 from memsvc.transfer.interchange import document_in, memory_in, parsed_line, require_header
 from memsvc.transfer.memories import Memory, accesses_in, entry_of
 from memsvc.transfer.names import is_hostile, printable
-from memsvc.transfer.reports import Contents, EntryReport, FileReport, OpaqueBlock, Outcome, Report
+from memsvc.transfer.reports import (
+    MAX_WARNINGS,
+    Contents,
+    EntryReport,
+    FileReport,
+    OpaqueBlock,
+    Outcome,
+    Report,
+)
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival, ForeignEntry
@@ -41,6 +49,7 @@ class Gathered:
     refused: list[tuple[str, str]] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    more_warnings: int = 0
     accesses: dict[str, Accesses] = field(default_factory=dict)
 
     def add(self, name: str, memory: Memory) -> None:
@@ -68,7 +77,10 @@ class Gathered:
         self.reports.append(EntryReport(entry_id or name, "", Outcome.REFUSED, reason))
 
     def warn(self, warning: str) -> None:
-        self.warnings.append(warning)
+        if len(self.warnings) < MAX_WARNINGS:
+            self.warnings.append(warning)
+        else:
+            self.more_warnings += 1
 
 
 @dataclass(slots=True)
@@ -165,7 +177,8 @@ def _take(lines: _Lines, name: str, offset: int, content: Mapping[str, object]) 
             case "document":
                 document = document_in(content)
                 if document.path in lines.places:
-                    gathered.refuse(name, "", f"is a second document at '{document.path}'")
+                    gathered.leave_out(name, f"is a second document at '{document.path}'; the first counts")
+                    return
                 lines.places[document.path] = offset
                 lines.holdings[document.path] = lines.contents.add(document.path, document.content)
             case "memory":
@@ -244,6 +257,11 @@ def stored(
         done,
         dry_run=dry_run,
         files=reports,
-        warnings=chain([WOULD_BE_REFUSED] if gathered.refused else [], warnings, gathered.warnings),
+        warnings=chain(
+            [WOULD_BE_REFUSED] if gathered.refused else [],
+            warnings,
+            gathered.warnings,
+            [f"{more} more warnings like these"] if (more := gathered.more_warnings) else [],
+        ),
         entries=gathered.reports,
     )

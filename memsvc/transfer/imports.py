@@ -167,7 +167,7 @@ def _imported(
         for each in done.files
     ]
     files += [
-        FileReport(name, Outcome.SKIPPED, reason)
+        FileReport(printable(name), Outcome.SKIPPED, reason)
         for name, reason in {**sorted_out.skipped, **skipped}.items()
     ]
     files += [FileReport(printable(name), Outcome.REFUSED, reason) for name, reason in refused]

@@ -339,13 +339,12 @@ class Import:
             return "created", ""
         if present and _says(entry_of(present), present.metadata) == _says(entry, prepared.foreign.metadata):
             if present.superseded_by and not entry.superseded_by:
-                self._note(present.file.path, entry.entry_id, Differs.SUPERSEDED, Done.KEPT)
+                self._note(prepared.foreign.path, entry.entry_id, Differs.SUPERSEDED, Done.KEPT)
             return "unchanged", ""
-        takes = self._on_conflict is OnConflict.TAKE and present and came is None
+        seen = present is not None and self._access.sees(present.file.path)
+        takes = self._on_conflict is OnConflict.TAKE and seen and came is None
         done = DONE[self._on_conflict] if takes or self._on_conflict is OnConflict.BOTH else Done.KEPT
-        self._note(
-            present.file.path if present else prepared.foreign.path, entry.entry_id, Differs.ENTRY, done
-        )
+        self._note(prepared.foreign.path, entry.entry_id, Differs.ENTRY, done)
         if takes and present:
             self._came[entry.entry_id] = digest
             self._replace(present, prepared)

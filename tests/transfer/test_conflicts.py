@@ -370,6 +370,42 @@ def test_mneme_follows_the_rule(memory: Access, tmp_path: Path, on_conflict: OnC
     assert import_mneme(memory, path, on_conflict=on_conflict).revision == report.revision
 
 
+@pytest.mark.parametrize("on_conflict", OnConflict)
+def test_a_key_of_one_folder_changes_and_learns_nothing_of_others(
+    memory: Access, on_conflict: OnConflict
+) -> None:
+    bring_jsonl(memory, lines_of(memory_line("a", path="/private/a.md")))
+    limited = Access(tree=memory.tree, actor=memory.actor, prefix="/open")
+
+    report = bring_jsonl(
+        limited, lines_of(memory_line("a", path="/open/a.md", content="Else.")), on_conflict=on_conflict
+    )
+
+    assert "What a says." in bodies(memory)
+    assert "private" not in json.dumps(report.as_json())
+
+
+def test_of_two_documents_at_one_path_the_first_counts(memory: Access) -> None:
+    one, two = ({"type": "document", "path": "/a.md", "content": text} for text in ("one", "two"))
+
+    report = bring_jsonl(memory, lines_of(one, two))
+
+    assert everything(memory) == {"/a.md": b"one"}
+    assert [file.outcome.value for file in report.files] == ["created", "refused"]
+
+
+def test_one_bad_name_in_json_lines_is_an_item(memory: Access) -> None:
+    long = "é" * 200
+    bad, good = ({"type": "document", "path": path, "content": "x"} for path in (f"/{long}", "/a.md"))
+    lines = lines_of(bad, memory_line("m", path=f"/{long}"), good)
+
+    report = bring_jsonl(memory, lines)
+
+    assert everything(memory) == {"/a.md": b"x"}
+    assert sorted(file.outcome.value for file in report.files) == ["created", "refused"]
+    assert [(each.entry_id, each.outcome.value) for each in report.entries] == [("m", "refused")]
+
+
 def test_metadata_that_differs_is_a_difference(memory: Access) -> None:
     bring_jsonl(memory, lines_of(memory_line("a", metadata={"project": "apollo"})))
 
@@ -457,6 +493,15 @@ def test_of_two_entries_with_one_id_the_right_one_expires(memory: Access, other:
 
     expiring = Block.objects.filter(tree_id=other.tree.pk, expires_at=soon, kind="entry")
     assert [row.text.strip() for row in expiring] == ["two"]
+
+
+def test_an_expiry_that_can_not_travel_is_a_warning(memory: Access, other: Access) -> None:
+    add(memory, "For an hour.", expires_at=datetime.now(tz=UTC) + timedelta(hours=1))
+    services.move(memory, FACTS, "/notes.txt")
+
+    report = bring(other, exported(memory))
+
+    assert ["stay here" in warning for warning in report.warnings] == [True]
 
 
 def test_an_expired_entry_is_not_brought_back(memory: Access) -> None:
