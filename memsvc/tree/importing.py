@@ -146,11 +146,15 @@ class Import:
             return Imported(path, "unchanged")
         mine, theirs = pieces_of(ours), pieces_of(prepared.rows)
         edited = hashlib.sha256(now).hexdigest() == arrival.base
+        base = mine if edited else self._base(prepared, theirs)
+        if base is None and _says_nothing(path, ours) and not self._held([file], theirs):
+            # There is no text of anybody's that the import's could differ from.
+            base = [piece for piece in mine if not piece.entry_id]
         merged = merge(
             path,
             mine,
             theirs,
-            mine if edited else self._base(prepared, theirs),
+            base,
             known=self._texts(prepared, known),
             on_conflict=self._on_conflict,
             erased_at=self._erased_at(past),
@@ -428,6 +432,18 @@ class Import:
 def _says(entry: MemoryEntry, metadata: Metadata) -> object:
     """What is compared: without what may have happened to an entry since it was written."""
     return replace(entry, superseded_by=None), dict(metadata)
+
+
+def _says_nothing(path: str, rows: Iterable[Block]) -> bool:
+    """Whether a file holds no text but what every new tree begins with, and an index no row of any other file."""
+    begun = format.cut_file(path, format.SCAFFOLD.get(path, "").encode())
+    text = {line for block in begun if block.kind is not BlockKind.ROW for line in _lines(block.raw)}
+    for row in rows:
+        if row.kind == BlockKind.ROW and f"{format.parent_of(path)}/{row.row_path}" not in format.SCAFFOLD:
+            return False
+        if row.kind not in (BlockKind.ROW, BlockKind.ENTRY) and not text.issuperset(_lines(rendered(row))):
+            return False
+    return True
 
 
 def _rows_of(prepared: PreparedFile, pieces: Iterable[Piece]) -> list[Block]:

@@ -177,6 +177,33 @@ def test_a_fresh_tree_takes_everything(
     assert report.differences == []
 
 
+@pytest.mark.parametrize("way", ["zip", "zip without a manifest", "jsonl"])
+def test_a_tree_in_which_nobody_wrote_takes_everything(memory: Access, other: Access, way: str) -> None:
+    copy, bring_in = WAYS[way]
+    for access in (memory, other):
+        services.scaffold(access)
+    services.write_file(memory, "/memory/preferences.md", "# Preferences\n\nTea, no coffee.\n")
+    index = everything(memory)["/memory/index.md"].replace(b"# ", b"# Our own ", 1)
+    services.write_file(memory, "/memory/index.md", index)
+    add(memory, "Fact.", summary="A fact")
+
+    bring_in(other, copy(memory))
+
+    assert everything(other) == everything(memory)
+
+
+@pytest.mark.parametrize("way", ["zip", "zip without a manifest", "jsonl"])
+def test_a_file_that_was_emptied_stays_empty(memory: Access, way: str) -> None:
+    copy, bring_in = WAYS[way]
+    put(memory, {"/notes.md": b"old\n"})
+    old = copy(memory)
+    put(memory, {"/notes.md": b""})
+
+    bring_in(memory, old)
+
+    assert everything(memory) == {"/notes.md": b""}
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_what_is_new_in_a_copy_comes_in(memory: Access, other: Access, way: str) -> None:
     copy, bring_in = WAYS[way]
