@@ -147,7 +147,9 @@ class Import:
         mine, theirs = pieces_of(ours), pieces_of(prepared.rows)
         edited = hashlib.sha256(now).hexdigest() == arrival.base
         base = mine if edited else self._base(prepared, theirs)
-        if base is None and _says_nothing(path, ours) and not self._held([file], theirs):
+        erased_at = self._erased_at(past)
+        empty = base is None and erased_at is None and _says_nothing(path, ours)
+        if empty and not self._held([file], theirs):
             # There is no text of anybody's that the import's could differ from.
             base = [piece for piece in mine if not piece.entry_id]
         merged = merge(
@@ -157,7 +159,7 @@ class Import:
             base,
             known=self._texts(prepared, known),
             on_conflict=self._on_conflict,
-            erased_at=self._erased_at(past),
+            erased_at=erased_at,
             brought=frozenset() if edited else {entry_id for entry_id, n in places.items() if n > 1},
         )
         self.differences += merged.differences
@@ -176,8 +178,11 @@ class Import:
     def _bring_absent(self, prepared: PreparedFile, past: Sequence[File], known: _Known) -> Imported:
         """Bring in a file that the tree hasn't, but for what the tree had and let go, or has elsewhere."""
         path, pieces = prepared.arrival.path, pieces_of(prepared.rows)
-        was_here = self._was_here(prepared)
-        gone = self._on_conflict is OnConflict.KEEP and (was_here or self._held(past, pieces))
+        was_here, erased_at = self._was_here(prepared), self._erased_at(past)
+        # Nor can text that was erased be told from what never stood here.
+        gone = self._on_conflict is OnConflict.KEEP and (
+            was_here or erased_at is not None or self._held(past, pieces)
+        )
         if self._on_conflict is OnConflict.TAKE:
             for entry_id in sorted({row.entry_id for row in prepared.rows} & known.keys()):
                 differs = Differs.RETIRED if known[entry_id] is None else Differs.ELSEWHERE
@@ -190,11 +195,12 @@ class Import:
                 (pieces if was_here else None) if gone else [],
                 known=self._texts(prepared, known),
                 on_conflict=self._on_conflict,
-                erased_at=self._erased_at(past),
+                erased_at=erased_at,
             )
             self.differences += [each for each in merged.differences if each.differs is not Differs.TEXT]
             more = self._more(merged)
-            data = joined(merged.kept, more, prepared.newline)
+            is_whole = not more and merged.kept == pieces
+            data = prepared.arrival.data if is_whole else joined(merged.kept, more, prepared.newline)
             pieces = [*merged.kept, *more]
         if past or gone:
             self._note(path, "", Differs.DELETED, Done.KEPT if gone else DONE[self._on_conflict])

@@ -23,7 +23,7 @@ from memsvc.tree.access import Access
 from memsvc.tree.cloning import clone_tree
 from memsvc.tree.drafts import EntryDraft, OnConflict, SuccessorDraft
 from memsvc.tree.errors import EntryNotFound
-from memsvc.tree.models import Block
+from memsvc.tree.models import Block, File
 from memsvc.tree.reads import EntryFilter
 from memsvc.tree.redacting import redact_version
 from memsvc.tree.retention import prune_to
@@ -469,6 +469,23 @@ def test_what_was_redacted_is_not_brought_back(memory: Access, way: str) -> None
 
     assert bodies(memory) == {"Harmless."}
     assert (secret, "retired", "kept") in found(report)
+
+
+@pytest.mark.parametrize("way", ["zip", "zip without a manifest", "jsonl"])
+@pytest.mark.parametrize("now", [None, b""])
+def test_redacted_text_is_not_brought_back(memory: Access, way: str, now: bytes | None) -> None:
+    copy, bring_in = WAYS[way]
+    put(memory, {"/notes.md": b"The secret.\n"})
+    old = copy(memory)
+    if now is None:
+        services.delete(memory, "/notes.md")
+    else:
+        put(memory, {"/notes.md": now})
+    redact_version(memory, File.objects.get(path="/notes.md").pk, 1)
+
+    bring_in(memory, old)
+
+    assert everything(memory) == ({} if now is None else {"/notes.md": now})
 
 
 def test_what_retention_forgot_is_not_brought_back_by_an_export_of_the_tree(memory: Access) -> None:
