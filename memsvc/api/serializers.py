@@ -35,6 +35,7 @@ from memsvc.recall.context import MAX_BUDGET, ContextFormat
 from memsvc.recall.notebooks import Keep
 from memsvc.recall.search import Mode
 from memsvc.transfer.formats import ImportFormat
+from memsvc.tree.drafts import OnConflict
 from memsvc.tree.models import DEFAULT_LANGUAGE, LANGUAGES
 from memsvc.tree.trees import MAX_DESCRIPTION_BYTES
 
@@ -474,10 +475,14 @@ class DeleteTreeQuery(Query):
 
 
 class ImportQuery(Query):
-    """`format` where the Content-Type doesn't say it; `only` the one tree or agent of several in the file."""
+    """`format` where the Content-Type doesn't say it; `only` the one tree or agent of several in the file.
+
+    `on_conflict` says what counts where the tree has, or had, something else: the tree's, the import's, or both.
+    """
 
     dry_run = FlagField(default=False)
     format = EnumField(ImportFormat, default=None)
+    on_conflict = EnumField(OnConflict, default=OnConflict.KEEP)
     only = TextField(default=None)
 
 

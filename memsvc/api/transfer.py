@@ -96,7 +96,7 @@ class FileParser(BaseParser):
 
 
 class ImportsView(TreeView):
-    """Bring a tree, or another system's memories, into this tree: all of it, as one revision, or nothing."""
+    """Bring a tree, or another system's memories, into this tree, as one revision."""
 
     scopes = {"POST": Scope.WRITE}
     queries = {"POST": ImportQuery}
@@ -127,6 +127,7 @@ class ImportsView(TreeView):
             access,
             Path(cast(IO[bytes], request.data).name),
             self.form,
+            on_conflict=self.params["on_conflict"],
             dry_run=self.params["dry_run"],
             only=self.params["only"],
         )

@@ -73,6 +73,7 @@ type ContextFormat = Literal["markdown", "xml", "messages", "harness"]
 type Scoring = Literal["memsvc", "mneme"]
 type Status = Literal["active", "superseded", "all"]
 type ImportFormat = Literal["zip", "jsonl", "pydantic-deep", "mneme"]
+type OnConflict = Literal["keep", "take", "both"]
 # A revision's number, or an instant: what was the newest revision then.
 type AsOf = int | datetime
 
@@ -812,21 +813,33 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         return self._ask("POST", f"{self._at}/batch", parsing.batch_result, body=body)
 
     @call
-    def import_zip(self, archive: bytes | Path, *, dry_run: bool = False) -> Steps[ImportReport]:
-        """Bring the files of a zip archive into the tree, in one revision, all or none."""
-        return self._import(archive, "zip", None, dry_run)
+    def import_zip(
+        self, archive: bytes | Path, *, on_conflict: OnConflict = "keep", dry_run: bool = False
+    ) -> Steps[ImportReport]:
+        """Bring the files of a zip archive into the tree, in one revision.
+
+        `on_conflict` says what counts where the tree has, or had, something else: the tree's ("keep"), the import's
+        ("take"), or both beside each other.
+        """
+        return self._import(archive, "zip", None, on_conflict, dry_run)
 
     @call
     def import_archive(
-        self, archive: bytes | Path, *, format: ImportFormat, only: str | None = None, dry_run: bool = False
+        self,
+        archive: bytes | Path,
+        *,
+        format: ImportFormat,
+        only: str | None = None,
+        on_conflict: OnConflict = "keep",
+        dry_run: bool = False,
     ) -> Steps[ImportReport]:
-        """Bring in a tree or another system's memories, in one revision, all or none.
+        """Bring in a tree or another system's memories, in one revision.
 
         A `zip` is a tree or a memory folder, `pydantic-deep` a zip of its notebooks, `jsonl` interchange v1 and
         `mneme` a SQLite file. `only` names the tree (jsonl) or agent (mneme) to take, where the file holds several.
-        An archive that is a Path is sent in pieces, and never whole in memory.
+        `on_conflict` is as for `import_zip`. An archive that is a Path is sent in pieces, and never whole in memory.
         """
-        return self._import(archive, format, only, dry_run)
+        return self._import(archive, format, only, on_conflict, dry_run)
 
     # Requests
 
@@ -850,13 +863,23 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         )
 
     def _import(
-        self, archive: bytes | Path, format: ImportFormat, only: str | None, dry_run: bool
+        self,
+        archive: bytes | Path,
+        format: ImportFormat,
+        only: str | None,
+        on_conflict: OnConflict,
+        dry_run: bool,
     ) -> Steps[ImportReport]:
         return self._ask(
             "POST",
             f"{self._at}/imports",
             parsing.import_report,
-            query={"dry_run": dry_run or None, "format": format, "only": only},
+            query={
+                "dry_run": dry_run or None,
+                "format": format,
+                "only": only,
+                "on_conflict": None if on_conflict == "keep" else on_conflict,
+            },
             content=archive,
             headers={"Content-Type": _RAW},
             patience=_IMPORT_SECONDS,

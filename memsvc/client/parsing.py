@@ -405,6 +405,17 @@ def import_report(data: Json) -> records.ImportReport:
         files=tuple(imported_file(item) for item in objects(data, "files")),
         warnings=texts(data, "warnings"),
         entries=tuple(imported_entry(item) for item in objects(data, "entries")),
+        differences=tuple(import_difference(item) for item in objects(data, "differences")),
+        more_differences=number(data, "more_differences"),
+    )
+
+
+def import_difference(data: Json) -> records.ImportDifference:
+    return records.ImportDifference(
+        path=text(data, "path"),
+        entry_id=text(data, "entry_id"),
+        differs=text(data, "differs"),
+        done=text(data, "done"),
     )
 
 

@@ -365,7 +365,10 @@ class OpaqueBlock:
 
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
-    """What an import did with one file: `outcome` is "created", "changed", "unchanged" or "skipped"."""
+    """What an import did with one file.
+
+    `outcome` is "created", "changed", "unchanged", "skipped" or "refused", which leaves the others alone.
+    """
 
     path: str
     outcome: str
@@ -385,14 +388,33 @@ class ImportedEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportDifference:
+    """One thing in which a tree and an import differed; `entry_id` is empty where it isn't one entry.
+
+    `differs` is "entry", "text", "retired", "superseded", "elsewhere", "added", "removed", "deleted" or "file", and
+    `done` what became of it: "kept", "taken" or "both".
+    """
+
+    path: str
+    entry_id: str
+    differs: str
+    done: str
+
+
+@dataclass(frozen=True, slots=True)
 class ImportReport:
-    """An import in one revision; nothing was changed when `dry_run` is True."""
+    """An import in one revision; nothing was changed when `dry_run` is True.
+
+    `more_differences` counts those that are not among the `differences`, of which there are at most 1,000.
+    """
 
     revision: int
     dry_run: bool
     files: tuple[ImportedFile, ...]
     warnings: tuple[str, ...] = field(default=())
     entries: tuple[ImportedEntry, ...] = ()
+    differences: tuple[ImportDifference, ...] = ()
+    more_differences: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,16 @@
 """Reading a zip archive that may have been made to do harm: nothing of it is believed before it was counted."""
 
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Self
 
 from memsvc.transfer.errors import ArchiveTooLarge, ImportRefused, InvalidArchive
-from memsvc.transfer.names import DRIVE
+from memsvc.transfer.names import DRIVE, is_hostile, printable
 from memsvc.tree.files import MAX_FILE_BYTES
 
 _PIECE_BYTES: Final = 64 * 1024
@@ -17,6 +18,8 @@ _CENTRAL_RECORD: Final = b"PK\x01\x02"
 _TAKEN_METHODS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 # Encrypted, patched, strongly encrypted, with a masked directory.
 _REFUSED_FLAGS: Final = 0x0001 | 0x0020 | 0x0040 | 0x2000
+_UTF8_FLAG: Final = 0x0800
+_UNICODE_PATH: Final = 0x7075
 # A ratio means nothing for the first bytes: a file of blanks is no bomb.
 _RATIO_FROM_BYTES: Final = 8 * 1024 * 1024
 
@@ -44,15 +47,32 @@ class Archive:
         with _damage_as_refusal():
             self._zip = zipfile.ZipFile(source)
         members = self._zip.infolist()
-        if refused := [(member.orig_filename, reason) for member in members if (reason := _refusal(member))]:
+        named = [(*_name_of(member), member) for member in members]
+        if refused := [(name, reason) for name, _, member in named if (reason := _refusal(name, member))]:
             raise ImportRefused(refused)
-        self._inflated: dict[str, int] = {}
-        self._total = 0
-        self._files = {member.filename: member for member in members if not member.is_dir()}
-        if len(self._files) < sum(not member.is_dir() for member in members):
+        if len({member.orig_filename for member in members}) < len(members):
             raise InvalidArchive(
                 "The archive holds one name twice, so that it isn't clear which file is meant."
             )
+        self._inflated: dict[str, int] = {}
+        self._total = 0
+        self._files: dict[str, zipfile.ZipInfo] = {}
+        # What is to be said of names, and the files that have the name of another one.
+        self.warnings: list[str] = []
+        self.refused: list[tuple[str, str]] = []
+        for name, is_guessed, member in named:
+            if name.endswith("/"):
+                continue
+            if name in self._files:
+                self.refused.append(
+                    (name, "has the name of another file in the archive, in another encoding")
+                )
+                continue
+            self._files[name] = member
+            if is_guessed:
+                self.warnings.append(
+                    f"the name {printable(name)} came without its encoding and was read as code page 437"
+                )
         self._require_claims_within_limits()
 
     def __enter__(self) -> Self:
@@ -116,12 +136,43 @@ def _too_many(most: int) -> ArchiveTooLarge:
     return ArchiveTooLarge(f"The archive holds more than {most:,} files; import it in parts.")
 
 
-def _refusal(member: zipfile.ZipInfo) -> str:
+def _name_of(member: zipfile.ZipInfo) -> tuple[str, bool]:
+    """A member's name, and whether its encoding was guessed.
+
+    The Unicode Path field of Info-ZIP counts where its checksum is that of the name, then the flag for UTF-8. Most
+    programs that set neither write UTF-8 all the same; what is none is of the code page that the format began with.
+    """
+    if member.flag_bits & _UTF8_FLAG:
+        return _unicode_path(member, member.orig_filename.encode()) or member.orig_filename, False
+    raw = member.orig_filename.encode("cp437")
+    if name := _unicode_path(member, raw):
+        return name, False
+    try:
+        return raw.decode(), False
+    except UnicodeDecodeError:
+        return member.orig_filename, True
+
+
+def _unicode_path(member: zipfile.ZipInfo, raw: bytes) -> str:
+    extra = member.extra
+    while len(extra) >= 4:
+        kind, size = struct.unpack_from("<HH", extra)
+        data, extra = extra[4 : 4 + size], extra[4 + size :]
+        if kind == _UNICODE_PATH and data[:1] == b"\1" and data[1:5] == zlib.crc32(raw).to_bytes(4, "little"):
+            with suppress(UnicodeDecodeError):
+                return data[5:].decode()
+    return ""
+
+
+def _refusal(name: str, member: zipfile.ZipInfo) -> str:
     """Why a member is not taken, as the end of a sentence that begins with its name; empty if it is."""
-    if "\0" in member.orig_filename or "\\" in member.orig_filename or DRIVE.match(member.orig_filename):
+    if any("\0" in each or "\\" in each or DRIVE.match(each) for each in (name, member.orig_filename)):
         return "has a name that programs read differently"
+    if any(is_hostile(each.removesuffix("/")) for each in (name, member.orig_filename)):
+        return "has a name that leads elsewhere, holds a control character or is longer than any system takes"
+    is_folder = name.endswith("/")
     kind = stat.S_IFMT(member.external_attr >> 16)
-    if kind not in (0, stat.S_IFREG, stat.S_IFDIR) or (kind == stat.S_IFDIR and not member.is_dir()):
+    if kind not in (0, stat.S_IFREG, stat.S_IFDIR) or (kind == stat.S_IFDIR and not is_folder):
         return "is a link or a device, not a file"
     if member.flag_bits & _REFUSED_FLAGS:
         return "is encrypted; make the archive without a password"

@@ -1,6 +1,7 @@
 """A tree as a zip archive or a directory, every file byte for byte with a manifest beside them, or as JSON Lines."""
 
 import zipfile
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -13,6 +14,7 @@ from memsvc.transfer.manifest import Manifest
 from memsvc.transfer.memories import memory_of
 from memsvc.transfer.names import MANIFEST_NAME, ArchiveNames
 from memsvc.tree.access import Access
+from memsvc.tree.models import Tree
 from memsvc.tree.reads import Snapshot, snapshot
 
 _PIECE_BYTES: Final = 64 * 1024
@@ -60,7 +62,7 @@ def export_zip(
     access: Access, revision: int | None = None, *, progress: Progress = lambda path: None
 ) -> Export:
     """Begin the zip archive of what `access` sees. Raises RevisionNotFound here, before the first byte."""
-    return Export(access, revision, lambda taken: _zip_pieces(taken, access.tree.name, progress))
+    return Export(access, revision, lambda taken: _zip_pieces(taken, access.tree, progress))
 
 
 def export_jsonl(
@@ -84,22 +86,35 @@ def export_directory(
     if any(target.iterdir()):
         raise FileExistsError(f"{target} is not empty")
     with snapshot(access, revision=revision) as taken:
-        names, manifest = ArchiveNames(), Manifest(access.tree.name, taken.revision, taken.at)
+        names, manifest = ArchiveNames(), Manifest(access.tree.name, access.tree.pk, taken.revision, taken.at)
+        expiring = taken.expiries()
+        manifest.lost = expiring.lost
         for listed, chunks in taken.files():
             name = names.name_for(listed.path)
             file = target / name
             file.parent.mkdir(parents=True, exist_ok=True)
             with file.open("xb") as sink:
                 manifest.files[name] = _copied(chunks, sink.write)
+            if listed.path in expiring.by_path:
+                manifest.expiries[name] = expiring.by_path[listed.path]
             progress(listed.path)
         manifest.renamed = names.renamed
         (target / MANIFEST_NAME).write_bytes(manifest.to_bytes())
     return len(manifest.files)
 
 
-def _zip_pieces(taken: Snapshot, tree: str, progress: Progress) -> Generator[bytes]:
+def expiring(access: Access) -> int:
+    """How many blocks of a tree disappear by themselves one day, which not every export can say."""
+    with snapshot(access) as taken:
+        found = taken.expiries()
+    return found.lost + sum(map(len, found.by_path.values()))
+
+
+def _zip_pieces(taken: Snapshot, tree: Tree, progress: Progress) -> Generator[bytes]:
     sink = _Sink()
-    names, manifest = ArchiveNames(), Manifest(tree, taken.revision, taken.at)
+    names, manifest = ArchiveNames(), Manifest(tree.name, tree.pk, taken.revision, taken.at)
+    expiring = taken.expiries()
+    manifest.lost = expiring.lost
     with zipfile.ZipFile(sink, "w") as archive:
         for listed, chunks in taken.files():
             name = names.name_for(listed.path)
@@ -112,6 +127,8 @@ def _zip_pieces(taken: Snapshot, tree: str, progress: Progress) -> Generator[byt
                     if sink.size >= _PIECE_BYTES:
                         yield sink.taken()
             manifest.files[name] = digest.hexdigest()
+            if listed.path in expiring.by_path:
+                manifest.expiries[name] = expiring.by_path[listed.path]
             progress(listed.path)
         manifest.renamed = names.renamed
         archive.writestr(_member(MANIFEST_NAME, taken.at), manifest.to_bytes())
@@ -120,13 +137,17 @@ def _zip_pieces(taken: Snapshot, tree: str, progress: Progress) -> Generator[byt
 
 def _lines(taken: Snapshot, tree: str, progress: Progress) -> Generator[bytes]:
     yield header_line("memsvc", _VERSION)
-    expiries = taken.expiries()
+    expiring = taken.expiries()
     for listed, chunks in taken.files():
         data = b"".join(chunks)
         yield document_line(tree, listed.path, data)
+        expiries, above = expiring.by_path.get(listed.path, {}), Counter[str]()
         for block in cut_file(listed.path, data):
             if block.entry is not None:
-                yield memory_line(tree, memory_of(block, listed.path, expiries.get(block.entry.entry_id)))
+                entry_id = block.entry.entry_id
+                expires_at = expiries.get((entry_id, above[entry_id]))
+                above[entry_id] += 1
+                yield memory_line(tree, memory_of(block, listed.path, expires_at))
         progress(listed.path)
 
 

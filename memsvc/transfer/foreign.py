@@ -1,25 +1,41 @@
 """Memories from JSON Lines or another system's database, and what became of each of them."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
+from types import MappingProxyType
 from typing import BinaryIO, Final
 
-from memsvc.format import FormatError
+from memsvc.format import FormatError, InvalidPath
 from memsvc.format.paths import ancestors_of
 from memsvc.recall.accesses import Accesses, add_accesses
 from memsvc.transfer.archives import Limits
 from memsvc.transfer.errors import ArchiveTooLarge, ImportRefused, InvalidArchive
 from memsvc.transfer.interchange import document_in, memory_in, parsed_line, require_header
 from memsvc.transfer.memories import Memory, accesses_in, entry_of
-from memsvc.transfer.reports import Contents, EntryReport, FileReport, OpaqueBlock, Outcome, Report
+from memsvc.transfer.names import is_hostile, printable
+from memsvc.transfer.reports import (
+    MAX_WARNINGS,
+    Contents,
+    EntryReport,
+    FileReport,
+    OpaqueBlock,
+    Outcome,
+    Report,
+)
 from memsvc.tree import services
 from memsvc.tree.access import Access
-from memsvc.tree.importing import ForeignEntry
+from memsvc.tree.arrivals import Arrival, ForeignEntry
+from memsvc.tree.drafts import OnConflict
 
-_MOST_WARNINGS: Final = 200
 # Entries are small: an import takes so many for each file that it takes.
 ENTRIES_FOR_A_FILE: Final = 100
+
+WOULD_BE_REFUSED: Final = (
+    "as it is, this import would be refused and bring nothing: mend what is refused first"
+)
 
 type Progress = Callable[[str], None]
 
@@ -31,7 +47,9 @@ class Gathered:
     entries: list[ForeignEntry] = field(default_factory=list)
     reports: list[EntryReport] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
+    left_out: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    more_warnings: int = 0
     accesses: dict[str, Accesses] = field(default_factory=dict)
 
     def add(self, name: str, memory: Memory) -> None:
@@ -50,13 +68,19 @@ class Gathered:
     def skip(self, entry_id: str, reason: str) -> None:
         self.reports.append(EntryReport(entry_id, "", Outcome.SKIPPED, reason))
 
+    def leave_out(self, name: str, reason: str) -> None:
+        """Report what can't be kept for its name alone; the rest comes in."""
+        self.left_out.append((name, reason))
+
     def refuse(self, name: str, entry_id: str, reason: str) -> None:
         self.refused.append((name, reason))
         self.reports.append(EntryReport(entry_id or name, "", Outcome.REFUSED, reason))
 
     def warn(self, warning: str) -> None:
-        if len(self.warnings) < _MOST_WARNINGS:
+        if len(self.warnings) < MAX_WARNINGS:
             self.warnings.append(warning)
+        else:
+            self.more_warnings += 1
 
 
 @dataclass(slots=True)
@@ -67,13 +91,15 @@ class _Lines:
     contents: Contents = field(default_factory=Contents)
     places: dict[str, int] = field(default_factory=dict)
     holdings: dict[str, tuple[int, tuple[OpaqueBlock, ...]]] = field(default_factory=dict)
-    expiries: dict[str, datetime] = field(default_factory=dict)
+    expiries: dict[str, dict[tuple[str, int], datetime]] = field(default_factory=dict)
+    above: Counter[tuple[str, str]] = field(default_factory=Counter)
 
 
 def import_jsonl(
     access: Access,
     source: BinaryIO,
     *,
+    on_conflict: OnConflict = OnConflict.KEEP,
     dry_run: bool = False,
     message: str = "",
     only: str | None = None,
@@ -90,12 +116,12 @@ def import_jsonl(
     return stored(
         access,
         lines.gathered,
+        on_conflict=on_conflict,
         dry_run=dry_run,
         message=message,
-        files=_documents(source, sorted(lines.places.items()), progress),
-        expiries=lines.expiries,
+        files=_documents(source, lines, progress),
         holdings=lines.holdings,
-        warnings=list(lines.contents.warnings())[:_MOST_WARNINGS],
+        warnings=lines.contents.warnings(),
     )
 
 
@@ -151,7 +177,8 @@ def _take(lines: _Lines, name: str, offset: int, content: Mapping[str, object]) 
             case "document":
                 document = document_in(content)
                 if document.path in lines.places:
-                    gathered.refuse(name, "", f"is a second document at '{document.path}'")
+                    gathered.leave_out(name, f"is a second document at '{document.path}'; the first counts")
+                    return
                 lines.places[document.path] = offset
                 lines.holdings[document.path] = lines.contents.add(document.path, document.content)
             case "memory":
@@ -160,6 +187,14 @@ def _take(lines: _Lines, name: str, offset: int, content: Mapping[str, object]) 
                 gathered.skip(name, "turns of a conversation are not kept")
             case other:
                 gathered.refuse(name, "", f"is of an unknown type: {other!r:.60}")
+    except InvalidPath as error:
+        path = content.get("path")
+        if not isinstance(path, str) or is_hostile(path.removeprefix("/")):
+            gathered.refuse(name, shown, str(error))
+        elif content.get("type") == "document":
+            gathered.leave_out(path, f"has a name that can't be kept: {error}")
+        else:
+            gathered.reports.append(EntryReport(shown or name, printable(path), Outcome.REFUSED, str(error)))
     except FormatError as error:
         gathered.refuse(name, shown, str(error))
 
@@ -167,9 +202,12 @@ def _take(lines: _Lines, name: str, offset: int, content: Mapping[str, object]) 
 def _take_memory(lines: _Lines, name: str, memory: Memory) -> None:
     if memory.path is None or memory.path not in lines.places:
         lines.gathered.add(name, memory)
-    elif memory.expires_at is not None:
+        return
+    above = lines.above[memory.path, memory.external_id]
+    lines.above[memory.path, memory.external_id] += 1
+    if memory.expires_at is not None:
         # The document holds the entry, but not when it disappears.
-        lines.expiries[memory.external_id] = memory.expires_at
+        lines.expiries.setdefault(memory.path, {})[memory.external_id, above] = memory.expires_at
 
 
 def _refuse_shadowed(lines: _Lines) -> None:
@@ -179,12 +217,11 @@ def _refuse_shadowed(lines: _Lines) -> None:
         lines.gathered.refuse(folder, "", "is a file, and a folder of other files too")
 
 
-def _documents(
-    source: BinaryIO, places: Sequence[tuple[str, int]], progress: Progress
-) -> Iterator[tuple[str, bytes]]:
-    for path, offset in places:
+def _documents(source: BinaryIO, lines: _Lines, progress: Progress) -> Iterator[Arrival]:
+    for path, offset in sorted(lines.places.items()):
         source.seek(offset)
-        yield path, document_in(parsed_line(source.readline())).content
+        content = document_in(parsed_line(source.readline())).content
+        yield Arrival(path, content, lines.expiries.get(path, {}))
         progress(path)
 
 
@@ -192,30 +229,39 @@ def stored(
     access: Access,
     gathered: Gathered,
     *,
+    on_conflict: OnConflict,
     dry_run: bool,
     message: str,
-    files: Iterable[tuple[str, bytes]] = (),
-    expiries: Mapping[str, datetime] = {},
-    holdings: Mapping[str, tuple[int, tuple[OpaqueBlock, ...]]] = {},
-    warnings: Sequence[str] = (),
+    files: Iterable[Arrival] = (),
+    holdings: Mapping[str, tuple[int, tuple[OpaqueBlock, ...]]] = MappingProxyType({}),
+    warnings: Iterable[str] = (),
 ) -> Report:
-    """Store what was gathered, or rehearse it, and report. Raises ImportRefused unless it is a dry run."""
+    """Store what was gathered, or rehearse it, and report. Raises ImportRefused, for bad lines unless rehearsed."""
     if gathered.refused and not dry_run:
         raise ImportRefused(gathered.refused)
-    done = services.import_entries(
-        access, gathered.entries, imported=files, expiries=expiries, rehearse=dry_run, message=message
+    if gathered.left_out and not holdings and not gathered.entries:
+        raise ImportRefused(gathered.left_out)
+    done = services.import_files(
+        access, files, entries=gathered.entries, on_conflict=on_conflict, rehearse=dry_run, message=message
     )
     if not dry_run:
         created = [each.entry_id for each in done.entries if each.outcome == "created"]
         counted = gathered.accesses
         add_accesses(access, {entry_id: counted[entry_id] for entry_id in created if entry_id in counted})
     reports = [
-        EntryReport(each.entry_id, each.path, Outcome(each.outcome), each.reason) for each in done.entries
+        FileReport(each.path, Outcome(each.outcome), each.reason, *holdings.get(each.path, (0, ())))
+        for each in done.files
     ]
-    return Report(
-        done.revision,
-        dry_run,
-        [FileReport(file.path, Outcome(file.outcome), "", *holdings[file.path]) for file in done.files],
-        [*warnings, *gathered.warnings],
-        [*reports, *gathered.reports],
+    reports += [FileReport(printable(name), Outcome.REFUSED, reason) for name, reason in gathered.left_out]
+    return Report.of(
+        done,
+        dry_run=dry_run,
+        files=reports,
+        warnings=chain(
+            [WOULD_BE_REFUSED] if gathered.refused else [],
+            warnings,
+            gathered.warnings,
+            [f"{more} more warnings like these"] if (more := gathered.more_warnings) else [],
+        ),
+        entries=gathered.reports,
     )

@@ -12,6 +12,7 @@ from memsvc.transfer.imports import import_notebooks, import_zip
 from memsvc.transfer.mneme import import_mneme
 from memsvc.transfer.reports import Report
 from memsvc.tree.access import Access
+from memsvc.tree.drafts import OnConflict
 
 type Progress = Callable[[str], None]
 
@@ -47,13 +48,16 @@ def import_file(
     file: Path,
     form: ImportFormat,
     *,
+    on_conflict: OnConflict = OnConflict.KEEP,
     dry_run: bool = False,
     message: str = "",
     only: str | None = None,
     limits: Limits = Limits(),  # noqa: B008  frozen
     progress: Progress = lambda path: None,
 ) -> Report:
-    """Import a file of a format; `only` names the tree (JSON Lines) or agent (Mneme) to take, where it holds several.
+    """Import a file of a format; `on_conflict` says what counts where the tree has, or had, something else.
+
+    `only` names the tree (JSON Lines) or agent (Mneme) to take, where it holds several.
 
     Raises FormatError and TreeError, and stores nothing then.
     """
@@ -62,12 +66,21 @@ def import_file(
             [("the file", f"is not of one tree or agent among several: {form} takes no name")]
         )
     if form is ImportFormat.MNEME:
-        return import_mneme(access, file, dry_run=dry_run, message=message, only=only, limits=limits)
+        return import_mneme(
+            access,
+            file,
+            on_conflict=on_conflict,
+            dry_run=dry_run,
+            message=message,
+            only=only,
+            limits=limits,
+        )
     with file.open("rb") as source:
         if form is ImportFormat.JSONL:
             return import_jsonl(
                 access,
                 source,
+                on_conflict=on_conflict,
                 dry_run=dry_run,
                 message=message,
                 only=only,
@@ -75,4 +88,12 @@ def import_file(
                 progress=progress,
             )
         act = import_zip if form is ImportFormat.ZIP else import_notebooks
-        return act(access, source, dry_run=dry_run, message=message, limits=limits, progress=progress)
+        return act(
+            access,
+            source,
+            on_conflict=on_conflict,
+            dry_run=dry_run,
+            message=message,
+            limits=limits,
+            progress=progress,
+        )

@@ -1,55 +1,65 @@
-"""Bringing a zip archive or a directory into a tree: every file byte for byte, all or none, one revision.
+"""Bringing a zip archive or a directory into a tree: every file byte for byte, in one revision.
 
 Names are paths of the tree (`memory/index.md`). An archive of what is *in* a memory folder (`index.md`,
 `semantic_memory/…`), without a `memory/` at its top, goes under `/memory/`; so does a directory named `memory`. Files
-that the import doesn't bring stay as they are; files that are the same already are not touched.
+that the import doesn't bring stay as they are; files that are the same already are not touched. A file whose name a
+tree doesn't take is left out and reported.
 """
 
 import os
 import stat
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from hashlib import sha256
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO, Final
 
 from memsvc.format import FormatError
 from memsvc.format.paths import ancestors_of, archived_path, canonical_path
 from memsvc.transfer.archives import Archive, Limits
 from memsvc.transfer.errors import ImportRefused
-from memsvc.transfer.manifest import renamed_in
+from memsvc.transfer.manifest import Brought
 from memsvc.transfer.names import (
     MANIFEST_NAME,
     MEMORY_FOLDER,
     holds_memory_folder_content,
     is_litter,
+    printable,
     stands_for,
 )
 from memsvc.transfer.notebooks import notebooks_in
-from memsvc.transfer.reports import Contents, FileReport, Outcome, Report
+from memsvc.transfer.reports import Contents, FileReport, OpaqueBlock, Outcome, Report
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.errors import EntryNotFound, Forbidden, ReadOnly
+from memsvc.tree.arrivals import Arrival
+from memsvc.tree.drafts import OnConflict
+from memsvc.tree.errors import EntryNotFound
 
-_MOST_WARNINGS: Final = 200
+_MOST_LOOKED_UP: Final = 200
 
 type Progress = Callable[[str], None]
-type _Outcomes = tuple[int, dict[str, tuple[Outcome, str]]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Files to import: their names, how to read one, and whether they are known to be a memory folder's content."""
+    """Files to import: their names, how to read one, and whether they are known to be a memory folder's content.
+
+    `refused` names files that are left out before anything is looked at, and `warnings` tells of the others' names.
+    """
 
     names: Sequence[str]
     read: Callable[[str], bytes]
     is_memory_folder: bool = False
+    refused: Sequence[tuple[str, str]] = ()
+    warnings: Sequence[str] = ()
 
 
 def import_zip(
     access: Access,
     archive: BinaryIO,
     *,
+    on_conflict: OnConflict = OnConflict.KEEP,
     dry_run: bool = False,
     message: str = "",
     limits: Limits = Limits(),  # noqa: B008  frozen
@@ -57,17 +67,22 @@ def import_zip(
 ) -> Report:
     """Import the files of a zip archive, which must be seekable.
 
-    Raises InvalidArchive, ImportRefused (FormatErrors) or ArchiveTooLarge (a TreeError), and stores nothing then. A
-    dry run changes nothing and reports the names and files that would be refused.
+    A file whose name a tree doesn't take is left out and reported. Raises InvalidArchive, ImportRefused (FormatErrors;
+    for a hostile archive, and where nothing is left) or ArchiveTooLarge (a TreeError), and stores nothing then. A dry
+    run does the same and keeps nothing of it.
     """
     with Archive(archive, limits) as opened:
-        return _imported(access, _Source(opened.names, opened.read), dry_run, message, progress)
+        source = _Source(opened.names, opened.read, refused=opened.refused, warnings=opened.warnings)
+        return _imported(
+            access, source, on_conflict=on_conflict, dry_run=dry_run, message=message, progress=progress
+        )
 
 
 def import_notebooks(
     access: Access,
     archive: BinaryIO,
     *,
+    on_conflict: OnConflict = OnConflict.KEEP,
     dry_run: bool = False,
     message: str = "",
     limits: Limits = Limits(),  # noqa: B008  frozen
@@ -79,24 +94,33 @@ def import_notebooks(
     """
     with Archive(archive, limits) as opened:
         found = notebooks_in(opened.names)
-        if found.refused and not dry_run:
-            raise ImportRefused(found.refused)
-        source = _Source(list(found.taken), lambda name: opened.read(found.taken[name]))
-        report = _imported(access, source, dry_run, message, progress)
-    skipped = [FileReport(name, Outcome.SKIPPED, reason) for name, reason in found.skipped.items()]
-    refused = [FileReport(name, Outcome.REFUSED, reason) for name, reason in found.refused]
-    return replace(report, files=[*report.files, *skipped, *refused])
+        source = _Source(
+            list(found.taken),
+            lambda name: opened.read(found.taken[name]),
+            refused=[*opened.refused, *found.refused],
+            warnings=opened.warnings,
+        )
+        return _imported(
+            access,
+            source,
+            on_conflict=on_conflict,
+            dry_run=dry_run,
+            message=message,
+            progress=progress,
+            skipped=found.skipped,
+        )
 
 
 def import_directory(
     access: Access,
     folder: Path,
     *,
+    on_conflict: OnConflict = OnConflict.KEEP,
     dry_run: bool = False,
     message: str = "",
     progress: Progress = lambda path: None,
 ) -> Report:
-    """Import the files below a directory; raises ImportRefused for links and for names that a tree doesn't take."""
+    """Import the files below a directory; raises ImportRefused for links, and where no name is left to take."""
     names = list(_names_below(folder))
     if links := [
         (name, "is a link or a device, not a file") for name in names if not _is_regular(folder / name)
@@ -107,116 +131,116 @@ def import_directory(
         lambda name: (folder / name).read_bytes(),
         is_memory_folder=f"{folder.resolve().name}/" == MEMORY_FOLDER,
     )
-    return _imported(access, source, dry_run, message, progress)
+    return _imported(
+        access, source, on_conflict=on_conflict, dry_run=dry_run, message=message, progress=progress
+    )
 
 
-def _imported(access: Access, source: _Source, dry_run: bool, message: str, progress: Progress) -> Report:
-    litter, paths, refused = _sorted_out(source)
-    if refused and not dry_run:
+def _imported(
+    access: Access,
+    source: _Source,
+    *,
+    on_conflict: OnConflict,
+    dry_run: bool,
+    message: str,
+    progress: Progress,
+    skipped: Mapping[str, str] = MappingProxyType({}),
+) -> Report:
+    sorted_out = _sorted_out(access, source)
+    refused = [*source.refused, *sorted_out.refused]
+    if refused and not sorted_out.paths:
         raise ImportRefused(refused)
-    contents = Contents()
-    holdings = {path: contents.add(path, source.read(name)) for path, name in paths.items()}
-    act = _compared if dry_run else _stored
-    revision, outcomes = act(access, source, paths, message, progress)
+    contents, holdings = Contents(), dict[str, tuple[int, tuple[OpaqueBlock, ...]]]()
+
+    def arrivals() -> Iterator[Arrival]:
+        for path, name in sorted_out.paths.items():
+            data = source.read(name)
+            holdings[path] = contents.add(path, data)
+            yield sorted_out.arrival(path, name, data)
+            progress(path)
+
+    done = services.import_files(
+        access, arrivals(), on_conflict=on_conflict, rehearse=dry_run, message=message
+    )
     files = [
-        FileReport(path, *outcomes[path], entries=entries, opaque=opaque)
-        for path, (entries, opaque) in holdings.items()
+        FileReport(each.path, Outcome(each.outcome), each.reason, *holdings.get(each.path, (0, ())))
+        for each in done.files
     ]
     files += [
-        FileReport(name, Outcome.SKIPPED, "left by the system that made it, no memory") for name in litter
+        FileReport(printable(name), Outcome.SKIPPED, reason)
+        for name, reason in {**sorted_out.skipped, **skipped}.items()
     ]
-    files += [FileReport(name, Outcome.REFUSED, reason) for name, reason in refused]
-    return Report(revision, dry_run, files, _warnings(access, contents))
+    files += [FileReport(printable(name), Outcome.REFUSED, reason) for name, reason in refused]
+    warnings = chain(source.warnings, sorted_out.warnings, contents.warnings(), _dangling(access, contents))
+    return Report.of(done, dry_run=dry_run, files=files, warnings=warnings)
 
 
-def _sorted_out(source: _Source) -> tuple[list[str], dict[str, str], list[tuple[str, str]]]:
-    """Names that are skipped, names by the path that they get (in the order of paths), and (name, reason) refused."""
-    renamed = renamed_in(source.read(MANIFEST_NAME)) if MANIFEST_NAME in source.names else None
-    original = {name: path for name, path in (renamed or {}).items() if stands_for(name, path)}
-    litter = [name for name in source.names if is_litter(name)]
-    skipped = {*litter, *([] if renamed is None else [MANIFEST_NAME])}
-    names = [name for name in source.names if name not in skipped]
+@dataclass(slots=True)
+class _SortedOut:
+    """Names by the path that they get, in the order of paths, and those that are left out, each with the reason."""
+
+    paths: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    manifest: Brought | None = None
+    is_own: bool = False
+
+    def arrival(self, path: str, name: str, data: bytes) -> Arrival:
+        """A file with what the manifest says of it."""
+        if self.manifest is None:
+            return Arrival(path, data)
+        base = self.manifest.sha256.get(name, "")
+        revision = self.manifest.revision if self.is_own else None
+        return Arrival(path, data, self.manifest.expiries_of(name), base, revision)
+
+
+def _sorted_out(access: Access, source: _Source) -> _SortedOut:
+    found = _SortedOut()
+    if MANIFEST_NAME in source.names:
+        found.manifest = Brought.read(source.read(MANIFEST_NAME))
+    original: dict[str, str] = {}
+    if found.manifest is not None:
+        found.is_own = found.manifest.tree_id == str(access.tree.pk)
+        original = {name: path for name, path in found.manifest.renamed.items() if stands_for(name, path)}
+        if found.manifest.lost:
+            found.warnings.append(
+                f"{found.manifest.lost} blocks that are neither entries nor rows of an index disappeared by themselves "
+                "in the tree that this was exported from, and stay here"
+            )
+    found.skipped = {
+        name: "left by the system that made it, no memory" for name in source.names if is_litter(name)
+    }
+    left_out = {*found.skipped, *([] if found.manifest is None else [MANIFEST_NAME])}
+    names = [name for name in source.names if name not in left_out]
     in_memory = source.is_memory_folder or holds_memory_folder_content(names)
-    prefix = MEMORY_FOLDER if in_memory and renamed is None else ""
-    paths: dict[str, str] = {}
-    refused: list[tuple[str, str]] = []
+    prefix = MEMORY_FOLDER if in_memory and found.manifest is None else ""
     for name in names:
         try:
             path = canonical_path(original[name]) if name in original else archived_path(f"/{prefix}{name}")
         except FormatError as error:
-            refused.append((name, f"has a name that can't be kept: {error}"))
+            found.refused.append((name, f"has a name that can't be kept: {error}"))
             continue
-        if path in paths:
-            refused.append((name, f"is the same file as {paths[path]!r}"))
-        paths.setdefault(path, name)
-    refused += [
-        (paths[folder], "is a file, and a folder of other files too")
-        for folder in sorted({folder for path in paths for folder in ancestors_of(path)} & paths.keys())
-    ]
-    return litter, dict(sorted(paths.items())), refused
-
-
-def _stored(
-    access: Access, source: _Source, paths: Mapping[str, str], message: str, progress: Progress
-) -> _Outcomes:
-    def files() -> Iterator[tuple[str, bytes]]:
-        for path, name in paths.items():
-            yield path, source.read(name)
-            progress(path)
-
-    result = services.import_files(access, files(), message=message)
-    return result.revision, {file.path: (Outcome(file.outcome), "") for file in result.files}
-
-
-def _compared(
-    access: Access, source: _Source, paths: Mapping[str, str], message: str, progress: Progress
-) -> _Outcomes:
-    with reads.snapshot(access) as taken:
-        revision = taken.revision
-        present = {listed.path: _digest(chunks) for listed, chunks in taken.files()}
-    folders = {folder for path in present for folder in ancestors_of(path)}
-    outcomes = {}
-    for path, name in paths.items():
-        reason = _conflict(access, path, present, folders)
-        digest = _digest([source.read(name)])
-        outcomes[path] = (Outcome.REFUSED, reason) if reason else (_would_be(digest, present.get(path)), "")
-        progress(path)
-    return revision, outcomes
-
-
-def _digest(chunks: Iterable[bytes]) -> bytes:
-    digest = sha256()
-    for chunk in chunks:
-        digest.update(chunk)
-    return digest.digest()
-
-
-def _conflict(access: Access, path: str, present: Container[str], folders: Container[str]) -> str:
-    """Why the tree would not take a file here; empty if it would."""
-    try:
-        access.require_write(path)
-    except (Forbidden, ReadOnly) as error:
-        return str(error)
-    if path in folders:
-        return "is a folder in the tree"
-    above = next((folder for folder in ancestors_of(path) if folder in present), None)
-    return f"can't lie under '{above}', which is a file in the tree" if above else ""
-
-
-def _would_be(digest: bytes, present: bytes | None) -> Outcome:
-    if present is None:
-        return Outcome.CREATED
-    return Outcome.UNCHANGED if present == digest else Outcome.CHANGED
-
-
-def _warnings(access: Access, contents: Contents) -> list[str]:
-    found = list(contents.warnings())[:_MOST_WARNINGS]
-    for entry_id, path in contents.dangling():
-        if len(found) >= _MOST_WARNINGS:
-            break
-        if not _exists(access, entry_id):
-            found.append(f"an entry of {path} refers to {entry_id}, which is nowhere in the tree")
+        if path in found.paths:
+            found.refused.append((name, f"is the same file as {found.paths[path]!r}, which counts"))
+        found.paths.setdefault(path, name)
+    if clashing := sorted(
+        {folder for path in found.paths for folder in ancestors_of(path)} & found.paths.keys()
+    ):
+        raise ImportRefused(
+            [(found.paths[folder], "is a file, and a folder of other files too") for folder in clashing]
+        )
+    found.paths = dict(sorted(found.paths.items()))
     return found
+
+
+def _dangling(access: Access, contents: Contents) -> Iterator[str]:
+    """References to entries that are nowhere; only so many are looked up."""
+    for entry_id, path in islice(contents.dangling(), _MOST_LOOKED_UP):
+        if not _exists(access, entry_id):
+            yield f"an entry of {path} refers to {entry_id}, which is nowhere in the tree"
+    if more := sum(1 for _ in islice(contents.dangling(), _MOST_LOOKED_UP, None)):
+        yield f"{more} more references to entries that the import does not bring were not looked up"
 
 
 def _exists(access: Access, entry_id: str) -> bool:

@@ -19,7 +19,7 @@ from memsvc.format.entries import instant_of
 from memsvc.format.frontmatter import text_line
 from memsvc.format.metadata import ORIGIN
 from memsvc.recall.accesses import MAX_COUNT, Accesses
-from memsvc.tree.importing import ForeignEntry
+from memsvc.tree.arrivals import ForeignEntry
 
 # The key of the frontmatter under which an entry keeps what has no field of its own, as JSON; and in it, metadata that
 # an entry doesn't take, such as nested objects.

@@ -21,6 +21,7 @@ from memsvc.transfer.foreign import ENTRIES_FOR_A_FILE, Gathered, stored
 from memsvc.transfer.memories import Memory
 from memsvc.transfer.reports import Report
 from memsvc.tree.access import Access
+from memsvc.tree.drafts import OnConflict
 
 SYSTEM: Final = "mneme"
 
@@ -48,6 +49,7 @@ def import_mneme(
     access: Access,
     database: Path,
     *,
+    on_conflict: OnConflict = OnConflict.KEEP,
     dry_run: bool = False,
     message: str = "",
     only: str | None = None,
@@ -67,7 +69,7 @@ def import_mneme(
                 raise ArchiveTooLarge("The file holds more memories than an import takes.")
             _take(gathered, f"record {number}", row)
             _note_equal(gathered, equal, row)
-    return stored(access, gathered, dry_run=dry_run, message=message)
+    return stored(access, gathered, on_conflict=on_conflict, dry_run=dry_run, message=message)
 
 
 @contextmanager

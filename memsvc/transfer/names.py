@@ -34,6 +34,9 @@ _DEVICE: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)", re.IGNORECASE)
 _GIT_RESERVED: Final = re.compile(r"\.git|git~\d", re.IGNORECASE)
 # A folder of its own, so that no replacement can meet a file or a folder of the tree.
 _GIT_RENAMED: Final = "renamed~"
+# What file systems hold: of one name, in characters, and of a path.
+_LONGEST_NAME: Final = 255
+_LONGEST_BYTES: Final = 4096
 _PLAIN: Final = re.compile(r"[^A-Za-z0-9._ -]")
 
 
@@ -83,6 +86,27 @@ def holds_memory_folder_content(names: Iterable[str]) -> bool:
             name == mark or (mark.endswith("/") and name.startswith(mark)) for mark in _MEMORY_MARKS
         )
     return found
+
+
+def is_hostile(name: str) -> bool:
+    """Whether nobody's system gives such a name: one that leads elsewhere, holds a control character, or is endless.
+
+    An archive or a list of files with one is not taken at all; a name that only a tree doesn't take is left out.
+    """
+    segments = unicodedata.normalize("NFKC", name).split("/")
+    return (
+        any(segment in ("", ".", "..") for segment in segments)
+        or any(unicodedata.category(sign) == "Cc" for sign in name)
+        or len(name.encode(errors="replace")) > _LONGEST_BYTES
+        or len(segments) > _LONGEST_NAME
+        or any(len(segment) > _LONGEST_NAME for segment in segments)
+    )
+
+
+def printable(name: str) -> str:
+    """A name for a report: what can't be seen, and what is no character, is escaped."""
+    shown = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in name[:300])
+    return shown if len(name) <= 300 else f"{shown}…"
 
 
 def _is_safe(path: str) -> bool:

@@ -37,8 +37,8 @@ def notebooks_in(names: Iterable[str]) -> Notebooks:
             continue
         path = f"{AGENTS_FOLDER}{_place(folder + slash)}{file}"
         if path in found.taken:
-            found.refused.append((name, f"would be the same file as {found.taken[path]!r}"))
-        found.taken[path] = name
+            found.refused.append((name, f"would be the same file as {found.taken[path]!r}, which counts"))
+        found.taken.setdefault(path, name)
     return found
 
 

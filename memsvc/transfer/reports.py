@@ -1,13 +1,17 @@
 """What an import did, or would do, file by file."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final, Self
 
 from memsvc.format.documents import BlockKind, cut_file
 from memsvc.format.paths import is_memory_file
 from memsvc.format.problems import Problem, problems_in
+from memsvc.tree.results import Difference, ImportResult
+
+MAX_DIFFERENCES: Final = 1000
+MAX_WARNINGS: Final = 200
 
 
 class Outcome(StrEnum):
@@ -52,13 +56,42 @@ class EntryReport:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A whole import. After a dry run `revision` is the one that was looked at and nothing was changed."""
+    """A whole import. After a dry run `revision` is the one that was looked at and nothing was changed.
+
+    `differences` are between what the tree knew and what came, up to 1,000; `more_differences` counts the others.
+    """
 
     revision: int
     dry_run: bool
     files: list[FileReport]
     warnings: list[str] = field(default_factory=list)
     entries: list[EntryReport] = field(default_factory=list)
+    differences: list[Difference] = field(default_factory=list)
+    more_differences: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        done: ImportResult,
+        *,
+        dry_run: bool,
+        files: list[FileReport],
+        warnings: Iterable[str],
+        entries: Iterable[EntryReport] = (),
+    ) -> Self:
+        """The report of what was done, or rehearsed; `entries` are those that never reached the tree."""
+        own = [
+            EntryReport(each.entry_id, each.path, Outcome(each.outcome), each.reason) for each in done.entries
+        ]
+        return cls(
+            done.revision,
+            dry_run,
+            files,
+            bounded(warnings),
+            [*own, *entries],
+            done.differences[:MAX_DIFFERENCES],
+            len(done.differences[MAX_DIFFERENCES:]),
+        )
 
     def count(self, outcome: Outcome) -> int:
         """How many files had this outcome."""
@@ -73,6 +106,13 @@ class Report:
             "counts": {outcome.value: self.count(outcome) for outcome in Outcome},
             "entry_counts": {outcome.value: self.count_entries(outcome) for outcome in Outcome},
         }
+
+
+def bounded(warnings: Iterable[str]) -> list[str]:
+    """The first warnings, and how many more there are."""
+    every = list(warnings)
+    more = len(every) - MAX_WARNINGS
+    return [*every[:MAX_WARNINGS], f"and {more} more warnings"] if more > 0 else every
 
 
 @dataclass(slots=True)

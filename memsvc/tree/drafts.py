@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from memsvc.format import (
     NO_METADATA,
@@ -85,3 +86,11 @@ class Precondition:
 
     if_match: str | None = None
     if_none_match_any: bool = False
+
+
+class OnConflict(StrEnum):
+    """What becomes of it when the tree and an import differ: the tree's stays, the import's counts, or both do."""
+
+    KEEP = "keep"
+    TAKE = "take"
+    BOTH = "both"

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, groupby
+from types import MappingProxyType
 
 from django.db import connection
 from django.db.models import BigIntegerField, Case, F, Min, Q, Sum, When
@@ -13,12 +14,14 @@ from django.db.models.expressions import Combinable
 from memsvc import format
 from memsvc.format import BlockKind
 from memsvc.tree import statements
+from memsvc.tree.arrivals import PreparedFile
 from memsvc.tree.blocks import content, cut_as_before, differences, is_spliced, rendered, row_of
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFailed, TooLarge
 from memsvc.tree.models import LIVE, Block, BlockQuerySet, File
 from memsvc.tree.results import WriteWarning
 from memsvc.tree.scope import Change
+from tenants.ids import uuid7
 
 # Room between two neighbours' positions, so that inserting seldom needs a new numbering.
 GAP = 1 << 20
@@ -107,45 +110,39 @@ def _new(change: Change, path: str, newline: str = "\n") -> File:
     )
 
 
-def create_all(
-    change: Change, contents: Sequence[tuple[str, bytes]], *, expiries: Expiries = NO_EXPIRIES
-) -> set[str]:
-    """Make and fill files in a few statements, where nothing is in the way; the answer is the paths of those.
+def create_all(change: Change, prepared: Sequence[PreparedFile]) -> set[str]:
+    """Make files at different paths in a few statements, where nothing is in the way; the answer is their paths.
 
-    The paths have to be different ones. What becomes of the others is left to `create` and `fill`.
+    What becomes of the others is left to `create` and `fill`.
     """
-    paths = {path for path, _ in contents}
+    paths = {each.arrival.path for each in prepared}
     above = {folder for path in paths for folder in format.ancestors_of(path)}
-    if above & paths:
+    if not paths or above & paths:
         return set()
     taken = statements.paths_in_use(change.tree, [*paths], [*above])
     new = [
-        (_new(change, path), data)
-        for path, data in contents
-        if path not in taken and taken.isdisjoint(format.ancestors_of(path))
+        (_new(change, path), each)
+        for each in prepared
+        if (path := each.arrival.path) not in taken and taken.isdisjoint(format.ancestors_of(path))
     ]
-    rows = [row for file, data in new for row in _filled(change, file, data, expiries)]
+    for file, each in new:
+        for n, row in enumerate(each.rows, start=1):
+            place(row, file, position=GAP * n, revision=change.number)
+        _describe(file, each.arrival.data)
+        shown = visible_at(change, each.rows)
+        file.size, file.lines = sum(row.size for row in shown), sum(row.lines for row in shown)
+        file.next_expiry = min((row.expires_at for row in shown if row.expires_at), default=None)
     File.objects.bulk_create(file for file, _ in new)
-    insert_blocks(change, rows)
+    insert_blocks(change, [row for _, each in new for row in each.rows])
     change.made = change.made or bool(new)
     return {file.path for file, _ in new}
 
 
-def _filled(change: Change, file: File, data: bytes, expiries: Expiries) -> list[Block]:
-    """The blocks of a file that is not stored yet, which is described by them."""
-    require_fits(file.path, data)
-    blocks = cut_as_before([], format.cut_file(file.path, data))
-    warn(change, file.path, blocks)
-    rows = [
-        row_of(block, file, position=GAP * n, revision=change.number, first=n == 1)
-        for n, block in enumerate(blocks, start=1)
-    ]
-    _inherit_expiry(expiries, rows)
-    _describe(file, data)
-    shown = visible_at(change, rows)
-    file.size, file.lines = sum(row.size for row in shown), sum(row.lines for row in shown)
-    file.next_expiry = min((row.expires_at for row in shown if row.expires_at), default=None)
-    return rows
+def place(row: Block, file: File, *, position: int, revision: int) -> Block:
+    """Say where a row that was made before belongs, and give it its key now: keys are in the order of writing."""
+    row.pk = uuid7()
+    row.file_id, row.position, row.added_in = file.pk, position, revision
+    return row
 
 
 def require_free(change: Change, path: str) -> None:
@@ -209,11 +206,19 @@ def _require_size(path: str, size: int) -> None:
         raise TooLarge(f"'{path}' would have {size} bytes; a file may have {MAX_FILE_BYTES}")
 
 
-def fill(change: Change, file: File, data: bytes, *, expiries: Expiries = NO_EXPIRIES) -> list[Block] | None:
+def fill(
+    change: Change,
+    file: File,
+    data: bytes,
+    *,
+    expiries: Expiries = NO_EXPIRIES,
+    made: Mapping[bytes, Block] = MappingProxyType({}),
+) -> list[Block] | None:
     """Make `data` the content of a file; the answer is the blocks that show then, or None when nothing differs.
 
     Blocks that are in both the old and the new content keep their identity and history; blocks that are hidden
     from readers keep their place. An entry that is written anew keeps its expiry, or gets the one in `expiries`.
+    `made` has rows of entries by their bytes, each for one use, where they were made before.
     """
     require_fits(file.path, data)
     every = list(live_blocks(file))
@@ -225,6 +230,8 @@ def fill(change: Change, file: File, data: bytes, *, expiries: Expiries = NO_EXP
     old_blocks = [(BlockKind(row.kind), raw) for row, raw in zip(old, old_bytes, strict=True)]
     old_texts = [raw for kind, raw in old_blocks if kind is BlockKind.TEXT]
     known = {raw: kind for kind, raw in old_blocks if kind is not BlockKind.TEXT}
+    known |= dict.fromkeys(made, BlockKind.ENTRY)
+    made = dict(made)
     new = cut_as_before(old_texts, format.cut_file(file.path, data, known=known))
     ranges = list(differences(old_blocks, [(block.kind, block.raw) for block in new]))
     places = _places(file, every, old, ranges)
@@ -232,8 +239,10 @@ def fill(change: Change, file: File, data: bytes, *, expiries: Expiries = NO_EXP
     for j in touched:
         new[j] = _read(file, new[j])
     added = [
-        row_of(new[j], file, position=place, revision=change.number, first=j == 0)
-        for j, place in zip(touched, chain.from_iterable(places), strict=True)
+        place(row, file, position=position, revision=change.number)
+        if (row := made.pop(new[j].raw, None))
+        else row_of(new[j], file, position=position, revision=change.number, first=j == 0)
+        for j, position in zip(touched, chain.from_iterable(places), strict=True)
     ]
     # An empty file is there, unlike one in which everything is hidden.
     closed = [row for i1, i2, _, _ in ranges for row in old[i1:i2]] if data else every
@@ -277,20 +286,17 @@ def warn(
         change.warnings += [WriteWarning(each.line, each.code, each.reason, path) for each in found]
 
 
-def extend(change: Change, file: File, data: bytes, *, expiries: Expiries = NO_EXPIRIES) -> None:
-    """Put entries below the last block of a file, which ends in one, without a look at what else it holds."""
+def extend(change: Change, file: File, rows: Sequence[Block]) -> None:
+    """Put entries below the last block of a file, which ends in a line end, without a look at what else it holds."""
     last = live_blocks(file).last()
     start = last.position if last else 0
-    rows = [
-        row_of(block, file, position=start + GAP * n, revision=change.number)
-        for n, block in enumerate(format.cut_file(file.path, data), start=1)
-    ]
-    _inherit_expiry(expiries, rows)
+    for n, row in enumerate(rows, start=1):
+        place(row, file, position=start + GAP * n, revision=change.number)
     insert_blocks(change, rows)
     file.size += sum(row.size for row in rows)
     file.lines += sum(row.lines for row in rows)
     file.sha256 = ""
-    if file.next_expiry or expiries:
+    if file.next_expiry or any(row.expires_at for row in rows):
         count(change, file)
     _require_size(file.path, file.size)
     save(change, file)

@@ -18,6 +18,7 @@ from django.db.models.functions import Now
 
 from memsvc.format import BlockKind, Confidence, MemoryCategory
 from memsvc.tree.errors import RevisionNotFound, RevisionPruned
+from memsvc.tree.words import Terms
 from tenants.actors import ActorKind
 from tenants.ids import uuid7
 from tenants.models import Tenant
@@ -261,6 +262,9 @@ class Block(TreeRow):
     spliced = models.SmallIntegerField(default=0)
     # The revision of each line, where some are older than the block and what they came from has been removed.
     line_revisions = ArrayField(models.BigIntegerField(), null=True, blank=True)
+
+    # No column: what an entry that is not stored yet will be found by, where that was worked out before the lock.
+    known_terms: Terms | None = None
 
     objects = BlockQuerySet.as_manager()
 

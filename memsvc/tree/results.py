@@ -5,6 +5,7 @@ Sizes are bytes as a reader gets them; lines are those of `format.text_lines`; t
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from uuid import UUID
 
 from memsvc.format import NO_METADATA, IndexRow, MemoryEntry, Metadata, Problem
@@ -206,16 +207,66 @@ class BatchResult:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """One file of an import: `outcome` is "created", "changed" or "unchanged"."""
+    """One file of an import: `outcome` is "created", "changed", "unchanged", "skipped" or "refused".
+
+    The last two have a reason.
+    """
 
     path: str
     outcome: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class ImportResult(Told):
+class EntryImported:
+    """One entry of an import that came by itself: "created", "changed", "unchanged" or "skipped", with a reason."""
+
+    entry_id: str
+    path: str
+    outcome: str
+    reason: str = ""
+
+
+class Differs(StrEnum):
+    """How a tree and an import differ."""
+
+    ENTRY = "entry"  # the entry says something else
+    TEXT = "text"  # the text that is no entry, or the file that holds none
+    RETIRED = "retired"  # the tree had the entry, and it is gone
+    SUPERSEDED = "superseded"  # the entry is superseded on one side only
+    ELSEWHERE = "elsewhere"  # the entry is in another file of the tree
+    ADDED = "added"  # the entry is in the tree's file only
+    REMOVED = "removed"  # the entry was taken out of the import's file
+    DELETED = "deleted"  # the tree had the file, and it is deleted or moved
+    FILE = "file"  # the path is a folder on one side
+
+
+class Done(StrEnum):
+    """What was done about a difference: the tree's was kept, the import's was taken, or both are there."""
+
+    KEPT = "kept"
+    TAKEN = "taken"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing in which the tree and an import differ; `entry_id` is empty where it isn't one entry."""
+
+    path: str
+    entry_id: str
+    differs: Differs
+    done: Done
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """A whole import; after a rehearsal `revision` is the one that was looked at."""
+
     revision: int
     files: list[Imported]
+    entries: list[EntryImported]
+    differences: list[Difference]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,10 @@ Paths may come in any spelling of the backend protocol and are brought to their 
 refused without looking at the tree is refused before it is locked. Raises `TreeError` and `FormatError`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
-from types import MappingProxyType
 
 from memsvc import format
 from memsvc.format import (
@@ -20,9 +18,10 @@ from memsvc.format import (
     checked_text,
     visible_path,
 )
-from memsvc.tree import entries, files, importing, restoring, router
+from memsvc.tree import arrivals, entries, files, importing, restoring, router
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import EntryDraft, Precondition, SuccessorDraft
+from memsvc.tree.arrivals import Arrival, ForeignEntry
+from memsvc.tree.drafts import EntryDraft, OnConflict, Precondition, SuccessorDraft
 from memsvc.tree.edits import replace_text
 from memsvc.tree.errors import (
     BatchFailed,
@@ -38,7 +37,6 @@ from memsvc.tree.errors import (
     TreeError,
     UndoRefused,
 )
-from memsvc.tree.importing import EntriesImported, ForeignEntry
 from memsvc.tree.models import Block, File
 from memsvc.tree.operations import (
     AddEntry,
@@ -56,7 +54,6 @@ from memsvc.tree.results import (
     Edited,
     EntryRetired,
     EntryWritten,
-    Imported,
     ImportResult,
     Moved,
     OperationResult,
@@ -70,9 +67,6 @@ from memsvc.tree.scope import Change, changing
 
 MAX_BATCH = 500
 MAX_MESSAGE_BYTES = 1000
-# How much of an import is taken in together.
-_MOST_AT_ONCE = 200
-_BYTES_AT_ONCE = 1024 * 1024
 
 type Step[R] = Callable[[Change], R]
 
@@ -245,95 +239,50 @@ def scaffold(access: Access) -> list[str]:
     return missing
 
 
-def import_files(access: Access, imported: Iterable[tuple[str, bytes]], *, message: str = "") -> ImportResult:
-    """Put files into the tree byte for byte, index files too, as one revision; what is there already stays.
-
-    Files that are not among the imported ones are left alone. Index files are kept just as they came; rows that
-    they lack are added by the next change of the tree.
-    """
-    with one_revision(access, "tree.import", message) as change:
-        outcomes = _import(change, access, imported)
-        change.index_behind = True
-    return ImportResult(revision=change.current, files=outcomes, warnings=tuple(change.warnings))
-
-
-def import_entries(
+def import_files(
     access: Access,
-    foreign: Sequence[ForeignEntry],
+    imported: Iterable[Arrival | tuple[str, bytes]] = (),
     *,
-    imported: Iterable[tuple[str, bytes]] = (),
-    expiries: Mapping[str, datetime] = MappingProxyType({}),
+    entries: Sequence[ForeignEntry] = (),
+    on_conflict: OnConflict = OnConflict.KEEP,
     rehearse: bool = False,
     message: str = "",
-) -> EntriesImported:
-    """Bring in entries with the ids that they have, and files as `import_files` does, as one revision.
+) -> ImportResult:
+    """Bring in files, and behind them entries with the ids that they have, as one revision.
 
-    The files come first, and entries that they hold are not added again; nor are those that the tree has.
-    `expiries` says, by id, when entries of the files disappear. With `rehearse` nothing is changed: the answer says
-    what would be.
+    Files that are new come in byte for byte, index files too: rows that they lack are added by the next change of the
+    tree. Where the tree has, or had, something else, `on_conflict` says what counts, and the answer names each
+    difference. Files that are not among the imported ones are left alone. Everything is cut and read before the tree
+    is locked. With `rehearse` nothing is changed: the answer says what would be.
     """
-    expire = {(entry_id, ""): moment for entry_id, moment in expiries.items()}
-    with suppress(_NotKept), one_revision(access, "tree.import", message, rehearsed=rehearse) as change:
-        outcomes = _import(change, access, imported, expire)
-        change.index_behind = bool(outcomes)
-        found = importing.bring_in(change, access, foreign)
-        revision = change.number - 1 if rehearse else change.current
-        if rehearse:
-            raise _NotKept
-    return EntriesImported(revision, outcomes, found, warnings=tuple(change.warnings))
+    access.require_write()
+    with (
+        arrivals.prepared_files(access, _fitting(imported)) as some,
+        arrivals.prepared_entries(access, entries) as single,
+    ):
+        revision = 0
+        with suppress(_NotKept), one_revision(access, "tree.import", message, rehearsed=rehearse) as change:
+            bringing = importing.Import(change, access, on_conflict)
+            for group in some:
+                bringing.bring_files(group)
+            change.index_behind = bool(bringing.files)
+            outcomes = bringing.bring_entries(single)
+            bringing.finish()
+            revision = change.number - 1 if rehearse else change.current
+            if rehearse:
+                raise _NotKept
+    return ImportResult(revision, bringing.files, outcomes, bringing.differences)
 
 
 class _NotKept(Exception):
     """Ends a change that was only rehearsed."""
 
 
-def _import(
-    change: Change,
-    access: Access,
-    imported: Iterable[tuple[str, bytes]],
-    expiries: files.Expiries = files.NO_EXPIRIES,
-) -> list[Imported]:
-    outcomes: list[Imported] = []
-    for group in _import_groups(access, imported):
-        new = files.create_all(change, group, expiries=expiries)
-        outcomes += [
-            Imported(path, "created") if path in new else _import_one(change, path, data, expiries)
-            for path, data in group
-        ]
-    came = {outcome.path for outcome in outcomes}
-    for path in (outcome.path for outcome in outcomes if outcome.outcome == "changed"):
-        place = format.router_of(path)
-        # An index that came along says what it said where it comes from.
-        if place and place[0] not in came and (file := files.find(change, path)):
-            router.mention(change, router.described(change, file))
-    return outcomes
-
-
-def _import_groups(
-    access: Access, imported: Iterable[tuple[str, bytes]]
-) -> Iterator[list[tuple[str, bytes]]]:
-    """Files at different paths, as many as may be in memory together."""
-    group: dict[str, bytes] = {}
-    size = 0
-    for name, data in imported:
-        path = canonical_path(name)
-        access.require_write(path)
-        if path in group or len(group) >= _MOST_AT_ONCE or size + len(data) > _BYTES_AT_ONCE:
-            yield list(group.items())
-            group, size = {}, 0
-        group[path] = data
-        size += len(data)
-    if group:
-        yield list(group.items())
-
-
-def _import_one(change: Change, path: str, data: bytes, expiries: files.Expiries) -> Imported:
-    file = files.find(change, path)
-    if file is None:
-        files.fill(change, files.create(change, path), data, expiries=expiries)
-        return Imported(path, "created")
-    filled = files.fill(change, file, data, expiries=expiries)
-    return Imported(path, "unchanged" if filled is None else "changed")
+def _fitting(imported: Iterable[Arrival | tuple[str, bytes]]) -> Iterator[Arrival]:
+    for each in imported:
+        arrival = Arrival(*each)
+        files.require_fits(arrival.path, arrival.data)
+        yield arrival
 
 
 def restore(access: Access, revision: int, *, path: str | None = None, message: str = "") -> Restored:

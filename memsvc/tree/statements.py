@@ -309,7 +309,9 @@ def _stored(value: object) -> object:
 
 
 def terms_of(row: Block) -> Terms:
-    return entry_terms(row.summary, trimmed_body(row.text), row.tags, row.source, row.entry_id)
+    return row.known_terms or entry_terms(
+        row.summary, trimmed_body(row.text), row.tags, row.source, row.entry_id
+    )
 
 
 _SET_TERMS = f"UPDATE tree_block SET tsv = {_TSV} WHERE tenant_id = %s AND id = %s"

@@ -4,9 +4,10 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from rest_framework.test import APIClient
 
-from tests.api.support import paths, problem, put, raw, streamed
+from tests.api.support import add_entry, paths, post, problem, put, raw, streamed
 from tests.transfer.test_mneme import database, record
 
 TREE = "/v1/trees/default"
@@ -162,3 +163,40 @@ def test_a_format_that_there_is_not_is_refused(api: APIClient) -> None:
     assert problem(bring(api, zip_of({"a.md": b"x"}), "?format=tar")) == (400, "invalid_request")
     assert problem(bring(api, zip_of({"a.md": b"x"}), "?only=x")) == (400, "import_refused")
     assert problem(bring(api, b"x" * 10, "?format=mneme")) == (400, "invalid_archive")
+
+
+def test_an_older_copy_changes_nothing_unless_that_is_asked_for(api: APIClient) -> None:
+    kept, gone = (add_entry(api, body=body)["id"] for body in ("Has 2 cats.", "Lives in Oslo."))
+    archive = exported(api)
+    assert api.delete(f"{TREE}/entries/{gone}").status_code == 200
+    assert post(api, f"{TREE}/entries/{kept}:supersede", body="Has 3 cats.").status_code == 201
+
+    for query in ("", "?on_conflict=keep", "?dry_run=true"):
+        report = bring(api, archive, query).json()
+        told = {(each["entry_id"], each["differs"], each["done"]) for each in report["differences"]}
+        assert told >= {(gone, "retired", "kept"), (kept, "superseded", "kept")}
+        assert report["more_differences"] == 0
+        assert api.get(f"{TREE}/entries/{gone}").status_code == 404
+    taken = bring(api, archive, "?on_conflict=take").json()
+    assert (gone, "retired", "taken") in {
+        (each["entry_id"], each["differs"], each["done"]) for each in taken["differences"]
+    }
+    assert api.get(f"{TREE}/entries/{gone}").status_code == 200
+
+
+@pytest.mark.parametrize("value", ["", "newest", "KEEP"])
+def test_what_is_no_way_to_settle_a_conflict_is_refused(api: APIClient, value: str) -> None:
+    answer = bring(api, zip_of({"a.md": b"x"}), f"?on_conflict={value}")
+
+    assert problem(answer) == (400, "invalid_request")
+    assert paths(api) == []
+
+
+def test_one_bad_name_is_an_item_of_the_report(api: APIClient) -> None:
+    report = bring(api, zip_of({"good.md": b"x", "e\u202evil.md": b"x"})).json()
+
+    assert {file["path"]: file["outcome"] for file in report["files"]} == {
+        "/good.md": "created",
+        "e\\u202evil.md": "refused",
+    }
+    assert paths(api) == ["/good.md"]

@@ -20,6 +20,7 @@ from memsvc.client.errors import (
     PreconditionFailed,
     Unauthenticated,
 )
+from memsvc.client.records import ImportDifference
 from memsvc.format import Confidence, MemoryCategory, MemoryKind
 from memsvc.format.scaffold import SCAFFOLD
 from tenants.models import KeyUsage, Tenant
@@ -410,6 +411,24 @@ def test_entries_that_came_by_themselves_are_reported(client: MemsvcClient) -> N
 
     assert [(entry.entry_id, entry.outcome) for entry in report.entries] == [("m1", "created")]
     assert client.import_archive(lines, format="jsonl", only="other").entries == ()
+
+
+def test_what_differs_is_told_and_taken_where_that_is_asked_for(client: MemsvcClient) -> None:
+    client.write_file("/a.md", "old")
+    archive = b"".join(client.export_zip())
+    client.write_file("/a.md", "new")
+
+    kept = client.import_zip(archive)
+    taken = client.import_archive(archive, format="zip", on_conflict="take", dry_run=True)
+    both = client.import_zip(archive, on_conflict="both")
+
+    assert kept.differences == (ImportDifference("/a.md", "", "text", "kept"),)
+    assert (taken.differences[0].done, both.differences[0].done, both.more_differences) == (
+        "taken",
+        "both",
+        0,
+    )
+    assert {client.read_bytes(file.path).data for file in client.iter_files()} == {b"old", b"new"}
 
 
 def test_an_archive_that_is_refused_says_why(client: MemsvcClient) -> None:

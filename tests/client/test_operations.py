@@ -153,7 +153,12 @@ WRITES = [
     Case(
         "postImports",
         "import_archive",
-        lambda known: {"archive": zip_of_one_file(), "format": "zip", "dry_run": True},
+        lambda known: {
+            "archive": zip_of_one_file(),
+            "format": "zip",
+            "on_conflict": "take",
+            "dry_run": True,
+        },
     ),
 ]
 

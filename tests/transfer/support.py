@@ -13,6 +13,7 @@ from memsvc.transfer.names import MANIFEST_NAME
 from memsvc.transfer.reports import Report
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
+from memsvc.tree.drafts import OnConflict
 
 
 def put(access: Access, files: Mapping[str, bytes]) -> None:
@@ -44,8 +45,10 @@ def zip_of(files: Mapping[str, bytes], *, method: int = zipfile.ZIP_DEFLATED) ->
     return sink.getvalue()
 
 
-def bring(access: Access, archive: bytes, *, dry_run: bool = False) -> Report:
-    return import_zip(access, io.BytesIO(archive), dry_run=dry_run)
+def bring(
+    access: Access, archive: bytes, *, on_conflict: OnConflict = OnConflict.KEEP, dry_run: bool = False
+) -> Report:
+    return import_zip(access, io.BytesIO(archive), on_conflict=on_conflict, dry_run=dry_run)
 
 
 def outcomes(report: Report) -> dict[str, str]:
@@ -71,13 +74,14 @@ def read_below(folder: Path) -> dict[str, bytes]:
 def zip_by_hand(
     members: Sequence[tuple[bytes, bytes]],
     *,
+    extra: bytes = b"",
     flags: int = 0x800,
     method: int = 0,
     size: int | None = None,
     checksum: int | None = None,
     attributes: int = 0o100644 << 16,
 ) -> bytes:
-    """A zip of stored members whose headers say what they are told to."""
+    """A zip of stored members whose headers say what they are told to; `extra` is a field of the first one."""
     local, central = b"", b""
     for name, data in members:
         fields = struct.pack(
@@ -90,11 +94,12 @@ def zip_by_hand(
             len(data),
             len(data) if size is None else size,
             len(name),
-            0,
+            len(extra),
         )
         central += struct.pack("<4sHH", b"PK\1\2", 0x0314, 20) + fields
-        central += struct.pack("<HHHII", 0, 0, 0, attributes, len(local)) + name
-        local += struct.pack("<4sH", b"PK\3\4", 20) + fields + name + data
+        central += struct.pack("<HHHII", 0, 0, 0, attributes, len(local)) + name + extra
+        local += struct.pack("<4sH", b"PK\3\4", 20) + fields + name + extra + data
+        extra = b""
     count = len(members)
     end = struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, count, count, len(central), len(local), 0)
     return local + central + end

@@ -1,6 +1,7 @@
 """Archives made to do harm: each is refused as a whole, and nothing of it is stored."""
 
 import io
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -145,3 +146,55 @@ def test_bytes_before_the_archive_do_no_harm(memory: Access) -> None:
 def read_all(archive: bytes, limits: Limits) -> list[bytes]:
     with Archive(io.BytesIO(archive), limits) as opened:
         return [opened.read(name) for name in opened.names]
+
+
+def unicode_path(raw: bytes, name: bytes, *, checksum: int | None = None, version: int = 1) -> bytes:
+    """The field of Info-ZIP that says what a name is in UTF-8."""
+    data = struct.pack("<BL", version, zlib.crc32(raw) if checksum is None else checksum) + name
+    return struct.pack("<HH", 0x7075, len(data)) + data
+
+
+@pytest.mark.parametrize(
+    ("raw", "flags", "extra", "name", "warned"),
+    [
+        ("für.md".encode(), 0x800, b"", "für.md", False),
+        ("für.md".encode(), 0, b"", "für.md", False),
+        ("日本語.md".encode(), 0, b"", "日本語.md", False),
+        (b"f\x81r.md", 0, b"", "für.md", True),
+        (b"f\xfcr.md", 0, b"", "fⁿr.md", True),
+        (b"plain.md", 0, b"", "plain.md", False),
+        (b"f_r.md", 0, unicode_path(b"f_r.md", "für.md".encode()), "für.md", False),
+        (b"f\x81r.md", 0, unicode_path(b"f\x81r.md", "für.md".encode()), "für.md", False),
+        (b"f_r.md", 0, b"\x01\x00\x00\x00" + unicode_path(b"f_r.md", b"x.md"), "x.md", False),
+        (b"f_r.md", 0, unicode_path(b"f_r.md", "für.md".encode(), checksum=7), "f_r.md", False),
+        (b"f_r.md", 0, unicode_path(b"f_r.md", "für.md".encode(), version=2), "f_r.md", False),
+    ],
+)
+def test_names_are_read_as_the_archive_says(
+    memory: Access, raw: bytes, flags: int, extra: bytes, name: str, warned: bool
+) -> None:
+    archive = zip_by_hand([(b"notes/" + raw, b"x")] if not extra else [(raw, b"x")], extra=extra, flags=flags)
+
+    report = bring(memory, archive)
+
+    assert set(everything(memory)) == {f"/{name}" if extra else f"/notes/{name}"}
+    assert [name in warning for warning in report.warnings] == ([True] if warned else [])
+
+
+@pytest.mark.parametrize("name", ["../up.md", "/etc/passwd", "a\\b.md", "C:x.md", "a\nb.md", "a\0b.md"])
+def test_a_hostile_name_in_the_field_of_the_encoding_is_refused(memory: Access, name: str) -> None:
+    archive = zip_by_hand([(b"fine.md", b"x"), GOOD], extra=unicode_path(b"fine.md", name.encode()), flags=0)
+
+    with pytest.raises((ImportRefused, InvalidArchive)):
+        bring(memory, archive)
+
+    assert everything(memory) == {}
+
+
+def test_of_two_files_with_one_name_in_two_encodings_the_first_counts(memory: Access) -> None:
+    archive = zip_by_hand([(b"f\x81r.md", b"first"), ("für.md".encode(), b"second")], flags=0)
+
+    report = bring(memory, archive)
+
+    assert everything(memory) == {"/für.md": b"first"}
+    assert [file.outcome.value for file in report.files] == ["created", "refused"]

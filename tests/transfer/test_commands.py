@@ -63,15 +63,27 @@ def test_a_dry_run_changes_nothing(memory: Access, tmp_path: Path) -> None:
 
 
 def test_a_dry_run_of_what_would_be_refused_fails(memory: Access, tmp_path: Path) -> None:
-    write_below(tmp_path, {"memory/a\tb.md": b"a"})
+    (tmp_path / "bad.jsonl").write_text('{"format": "memsvc-export", "version": 1}\n{"type": "nonsense"}\n')
+    write_below(tmp_path / "bad", {"memory/a\tb.md": b"a"})
 
     with pytest.raises(CommandError, match="would be refused"):
-        run("memory_import", slug_of(memory), tmp_path, "--dry-run")
+        run("memory_import", slug_of(memory), tmp_path / "bad.jsonl", "--dry-run")
+    with pytest.raises(CommandError, match="Nothing was imported"):
+        run("memory_import", slug_of(memory), tmp_path / "bad", "--dry-run")
+
+
+def test_one_bad_name_is_told_and_the_rest_comes_in(memory: Access, tmp_path: Path) -> None:
+    write_below(tmp_path, {"memory/a\tb.md": b"a", "memory/c.md": b"c"})
+
+    said = run("memory_import", slug_of(memory), tmp_path)
+
+    assert "refused    memory/a\\tb.md" in said
+    assert everything(memory) == {"/memory/c.md": b"c"}
 
 
 def test_what_can_not_be_imported_is_said(memory: Access, tmp_path: Path) -> None:
     (tmp_path / "no.zip").write_bytes(b"no zip")
-    write_below(tmp_path / "bad", {"memory/a\tb.md": b"a", "memory/c.md": b"c"})
+    write_below(tmp_path / "bad", {"memory/a\tb.md": b"a"})
 
     with pytest.raises(CommandError, match="not a zip archive"):
         run("memory_import", slug_of(memory), tmp_path / "no.zip")

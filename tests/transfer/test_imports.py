@@ -1,14 +1,16 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from memsvc.transfer.errors import ImportRefused
 from memsvc.transfer.imports import import_directory
-from memsvc.transfer.reports import OpaqueBlock
+from memsvc.transfer.reports import OpaqueBlock, Outcome
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.errors import Forbidden, IsFolder, ReadOnly
+from memsvc.tree.drafts import OnConflict
+from memsvc.tree.errors import Forbidden, ReadOnly
 from tests.transfer.support import bring, everything, exported, outcomes, put, write_below, zip_of
 
 FACT = b"---\nid: mem_1\ncreated: 2026-05-01\ncategory: facts\n---\n\nWater is wet.\n"
@@ -66,47 +68,68 @@ def test_importing_the_same_again_changes_nothing(memory: Access) -> None:
 def test_files_that_the_import_does_not_bring_stay(memory: Access) -> None:
     put(memory, {"/mine.md": b"mine", "/both.md": b"old"})
 
-    report = bring(memory, zip_of({"both.md": b"new", "theirs.md": b"t"}))
+    report = bring(memory, zip_of({"both.md": b"new", "theirs.md": b"t"}), on_conflict=OnConflict.TAKE)
 
     assert outcomes(report) == {"/both.md": "changed", "/theirs.md": "created"}
     assert everything(memory) == {"/mine.md": b"mine", "/both.md": b"new", "/theirs.md": b"t"}
 
 
-def test_a_dry_run_says_what_would_happen_and_changes_nothing(memory: Access) -> None:
+@pytest.mark.parametrize("on_conflict", OnConflict)
+def test_a_dry_run_says_what_would_happen_and_changes_nothing(
+    memory: Access, on_conflict: OnConflict
+) -> None:
     put(memory, {"/same.md": b"s", "/other.md": b"o", "/taken": b"a file"})
-
-    report = bring(
-        memory,
-        zip_of({"same.md": b"s", "other.md": b"new", "new.md": b"n", "taken/x.md": b"x", "bad\t.md": b"b"}),
-        dry_run=True,
+    archive = zip_of(
+        {"same.md": b"s", "other.md": b"new", "new.md": b"n", "taken/x.md": b"x", "bad\u202e.md": b"b"}
     )
 
-    assert outcomes(report) == {
-        "/same.md": "unchanged",
-        "/other.md": "changed",
-        "/new.md": "created",
-        "/taken/x.md": "refused",
-        "bad\t.md": "refused",
-    }
+    rehearsed = bring(memory, archive, on_conflict=on_conflict, dry_run=True)
+
+    assert (
+        outcomes(rehearsed).items()
+        >= {
+            "/same.md": "unchanged",
+            "/other.md": "changed" if on_conflict is OnConflict.TAKE else "skipped",
+            "/new.md": "created",
+            "/taken/x.md": "refused",
+            "bad\\u202e.md": "refused",
+        }.items()
+    )
     assert set(everything(memory)) == {"/same.md", "/other.md", "/taken"}
-    assert report.revision == revision_of(memory) == 3
+    assert rehearsed.revision == revision_of(memory) == 3
+    assert replace(bring(memory, archive, on_conflict=on_conflict), revision=3, dry_run=True) == rehearsed
 
 
-def test_one_bad_name_refuses_the_whole_import(memory: Access) -> None:
+@pytest.mark.parametrize("bad", ["x\u202e.md", "x .md ", "\u4e00" * 100 + ".md", "a\uff0fb.md", "x\ue000.md"])
+def test_one_bad_name_is_reported_and_the_rest_comes_in(memory: Access, bad: str) -> None:
+    report = bring(memory, zip_of({"memory/a.md": b"a", f"memory/{bad}": b"c"}))
+
+    assert everything(memory) == {"/memory/a.md": b"a"}
+    [refused] = [file for file in report.files if file.outcome is Outcome.REFUSED]
+    assert "name" in refused.reason
+    assert (refused.path.isprintable(), refused.path.startswith("memory/")) == (True, True)
+    with pytest.raises(ImportRefused):
+        bring(memory, zip_of({f"memory/{bad}": b"c"}))
+
+
+def test_a_hostile_name_refuses_the_whole_import(memory: Access) -> None:
     with pytest.raises(ImportRefused) as caught:
         bring(memory, zip_of({"memory/a.md": b"a", "memory/../../up.md": b"b", "memory/x\u202e.md": b"c"}))
 
-    assert [name for name, _ in caught.value.refused] == ["memory/../../up.md", "memory/x\u202e.md"]
+    assert [name for name, _ in caught.value.refused] == ["memory/../../up.md"]
     assert everything(memory) == {}
 
 
-def test_a_file_that_is_a_folder_in_the_tree_refuses_the_whole_import(memory: Access) -> None:
+@pytest.mark.parametrize("on_conflict", OnConflict)
+def test_a_file_that_is_a_folder_in_the_tree_is_refused_alone(
+    memory: Access, on_conflict: OnConflict
+) -> None:
     put(memory, {"/a.md/b.md": b"b"})
 
-    with pytest.raises(IsFolder):
-        bring(memory, zip_of({"0.md": b"first", "a.md": b"a"}))
+    report = bring(memory, zip_of({"0.md": b"first", "a.md": b"a"}), on_conflict=on_conflict)
 
-    assert set(everything(memory)) == {"/a.md/b.md"}
+    assert outcomes(report) == {"/0.md": "created", "/a.md": "refused"}
+    assert set(everything(memory)) == {"/0.md", "/a.md/b.md"}
 
 
 def test_who_may_not_write_may_not_import(memory: Access) -> None:
@@ -161,8 +184,12 @@ def test_names_are_composed_to_one_spelling(memory: Access) -> None:
     bring(memory, zip_of({"memory/cafe\u0301.md": b"x"}))
     assert set(everything(memory)) == {"/memory/caf\u00e9.md"}
 
-    with pytest.raises(ImportRefused, match="same file"):
-        bring(memory, zip_of({"memory/cafe\u0301.md": b"x", "memory/caf\u00e9.md": b"y"}))
+    both = zip_of({"memory/the\u0301.md": b"x", "memory/th\u00e9.md": b"y"})
+    assert outcomes(bring(memory, both)) == {
+        "/memory/th\u00e9.md": "created",
+        "memory/th\u00e9.md": "refused",
+    }
+    assert everything(memory)["/memory/th\u00e9.md"] == b"x"
 
 
 def test_a_manifest_can_not_rename_at_will(memory: Access) -> None:

@@ -17,7 +17,7 @@ from memsvc.transfer.exports import export_jsonl
 from memsvc.transfer.foreign import import_jsonl
 from memsvc.transfer.imports import import_directory
 from memsvc.transfer.reports import Outcome, Report
-from memsvc.tree import importing, reads, services
+from memsvc.tree import arrivals, reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.errors import EntryNotFound
@@ -200,7 +200,7 @@ def test_entries_that_come_in_pieces_are_the_same(
         services.write_file(access, "/memory/semantic_memory/facts.md", "# Facts\nno line end")
     take(memory, lines_of(*lines))
 
-    monkeypatch.setattr(importing, "_ENTRIES_AT_ONCE", at_once)
+    monkeypatch.setattr(arrivals, "_MOST_AT_ONCE", at_once)
     take(other, lines_of(*lines))
 
     def seen(access: Access) -> object:

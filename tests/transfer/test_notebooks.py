@@ -4,7 +4,6 @@ import io
 
 import pytest
 
-from memsvc.transfer.errors import ImportRefused
 from memsvc.transfer.imports import import_notebooks
 from memsvc.transfer.reports import Report
 from memsvc.tree.access import Access
@@ -52,11 +51,14 @@ def test_topics_come_along_and_other_files_are_left_out(memory: Access) -> None:
     assert take(memory, {".deep/memory/main/MEMORY.md": b"m"}).revision == report.revision == 1
 
 
-def test_two_notebooks_of_one_agent_are_refused(memory: Access) -> None:
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_of_two_notebooks_of_one_agent_the_first_counts(memory: Access, dry_run: bool) -> None:
     twice = {".deep/memory/main/MEMORY.md": b"a", ".pydantic-deep/main/MEMORY.md": b"b"}
 
-    with pytest.raises(ImportRefused):
-        take(memory, twice)
+    report = take(memory, twice, dry_run=dry_run)
 
-    assert "refused" in outcomes(take(memory, twice, dry_run=True)).values()
-    assert everything(memory) == {}
+    assert outcomes(report) == {
+        "/agents/main/MEMORY.md": "created",
+        ".pydantic-deep/main/MEMORY.md": "refused",
+    }
+    assert everything(memory) == ({} if dry_run else {"/agents/main/MEMORY.md": b"a"})

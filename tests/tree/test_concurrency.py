@@ -1,15 +1,19 @@
 """Many writers at once, on what is committed: nothing is lost, nothing is done twice, nobody waits for a stranger."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
 from threading import Barrier
+from typing import ClassVar
 
 import pytest
 from django.db import connection, transaction
 
-from memsvc.format import MemoryKind
+from memsvc.format import MemoryCategory, MemoryEntry, MemoryKind
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
+from memsvc.tree.arrivals import ForeignEntry
 from memsvc.tree.errors import AlreadySuperseded, Busy, IsFolder, PathTaken, TreeError
 from memsvc.tree.reads import EntryFilter
 from memsvc.tree.results import EntryWritten, Written
@@ -216,3 +220,38 @@ def _write_around_a_refusal(held: Access, free: Access) -> None:
             services.write_file(held, "/a.md", "text")
         services.write_file(free, "/after.md", "text")
     connection.close()
+
+
+class Composed(ForeignEntry):
+    """An entry that lets others have their turn whenever its text is put together."""
+
+    turns: ClassVar[list[Callable[[str], object]]] = []
+
+    @property
+    def text(self) -> str:
+        for turn in self.turns:
+            turn(f"/beside-{self.entry.entry_id}.md")
+        return ForeignEntry.text.fget(self)  # type: ignore[attr-defined, no-any-return]  # a property's own function
+
+
+def test_others_write_while_an_import_is_read_and_composed(memory: Access) -> None:
+    entry = MemoryEntry("mem_0", datetime(2026, 1, 1, tzinfo=UTC), MemoryCategory.FACTS, "It rains.")
+    with ThreadPoolExecutor(1) as other:
+
+        def turn(path: str) -> Written:
+            return other.submit(services.write_file, memory, path, "x").result(timeout=30)
+
+        def files() -> Iterator[tuple[str, bytes]]:
+            for n in range(3):
+                turn(f"/while-{n}.md")
+                yield f"/notes/{n}.md", b"x"
+
+        Composed.turns.append(turn)
+        result = services.import_files(
+            memory, files(), entries=[Composed(FACTS, replace(entry, entry_id=f"mem_{n}")) for n in range(3)]
+        )
+
+    assert (result.revision, revisions(memory)) == (7, list(range(1, 8)))
+    assert [each.outcome for each in result.files] == ["created"] * 3
+    assert [each.outcome for each in result.entries] == ["created"] * 3
+    assert every_entry(memory) == ["mem_2", "mem_1", "mem_0"]

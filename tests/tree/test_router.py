@@ -9,8 +9,8 @@ from memsvc.format import SCAFFOLD, MemoryCategory, MemoryEntry, MemoryKind
 from memsvc.transfer.consistency import check_tree
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import SuccessorDraft
-from memsvc.tree.importing import ForeignEntry
+from memsvc.tree.arrivals import ForeignEntry
+from memsvc.tree.drafts import OnConflict, SuccessorDraft
 from memsvc.tree.models import Block
 from tests.tree.support import (
     FACTS,
@@ -172,7 +172,9 @@ def by_overwriting(access: Access, _: str) -> object:
 
 def by_import(access: Access, _: str) -> object:
     return services.import_files(
-        access, [(FACTS, entry_text("mem_x", more="summary: Lives in Rome\n").encode())]
+        access,
+        [(FACTS, entry_text("mem_x", more="summary: Lives in Rome\n").encode())],
+        on_conflict=OnConflict.TAKE,
     )
 
 
@@ -190,7 +192,7 @@ def by_imported_entries(access: Access, entry_id: str) -> object:
     new = MemoryEntry(
         "mem_y", datetime.now(tz=UTC), MemoryCategory.FACTS, "x", "Lives in Rome", supersedes=entry_id
     )
-    return services.import_entries(access, [ForeignEntry(FACTS, new)])
+    return services.import_files(access, entries=[ForeignEntry(FACTS, new)])
 
 
 @pytest.mark.parametrize(

@@ -547,10 +547,22 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answered={
             "revision": 12,
             "dry_run": False,
-            "files": [{"path": "/notes.md", "outcome": "created", "reason": "", "entries": 0, "opaque": []}],
+            "files": [
+                {
+                    "path": "/notes.md",
+                    "outcome": "skipped",
+                    "reason": "the tree knows more of it; see the differences",
+                    "entries": 0,
+                    "opaque": [],
+                }
+            ],
             "warnings": [],
             "entries": [],
-            "counts": {"created": 1, "changed": 0, "unchanged": 0, "skipped": 0, "refused": 0},
+            "differences": [
+                {"path": "/notes.md", "entry_id": "", "differs": "text", "done": "kept"},
+            ],
+            "more_differences": 0,
+            "counts": {"created": 0, "changed": 0, "unchanged": 0, "skipped": 1, "refused": 0},
             "entry_counts": {"created": 0, "changed": 0, "unchanged": 0, "skipped": 0, "refused": 0},
         },
         refusals=(404, 409, 413),

@@ -7,6 +7,7 @@ from memsvc.format import Confidence, MemoryCategory, MemoryKind
 from memsvc.recall.context import ContextFormat
 from memsvc.transfer.reports import Outcome
 from memsvc.tree.models import LANGUAGES
+from memsvc.tree.results import Differs, Done
 from tenants.scopes import Scope
 
 type Schema = dict[str, Any]
@@ -311,6 +312,8 @@ COMPONENTS: dict[str, Schema] = {
         ),
         warnings=array(TEXT),
         entries=array(obj(entry_id=TEXT, path=TEXT, outcome=enum(*Outcome), reason=TEXT)),
+        differences=array(obj(path=TEXT, entry_id=TEXT, differs=enum(*Differs), done=enum(*Done))),
+        more_differences=NUMBER,
         counts=obj(**{outcome.value: NUMBER for outcome in Outcome}),
         entry_counts=obj(**{outcome.value: NUMBER for outcome in Outcome}),
     ),

@@ -1,8 +1,9 @@
 """A whole tree at one moment, file by file, without holding it in memory."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import batched, groupby
 
@@ -16,6 +17,17 @@ from memsvc.tree.results import Listed
 _GROUP_BYTES = 1024 * 1024
 _BLOCKS_AT_ONCE = 200
 _FILES_AT_ONCE = 200
+
+
+@dataclass(slots=True)
+class Expiring:
+    """When entries and rows of an index disappear: by path, and in a file as `FileExpiries` has it.
+
+    `lost` counts the blocks that disappear and are neither.
+    """
+
+    by_path: dict[str, dict[tuple[str, int], datetime]] = field(default_factory=dict)
+    lost: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +52,29 @@ class Snapshot:
             found.setdefault(path, []).append((entry_id, head))
         return found
 
-    def expiries(self) -> dict[str, datetime]:
-        """When entries disappear by themselves, by id; those that stay are not in it."""
-        expiring = self._moment.blocks().entries().filter(expires_at__isnull=False)
-        return {entry_id: at for entry_id, at in expiring.values_list("entry_id", "expires_at") if at}
+    def expiries(self) -> Expiring:
+        """When blocks disappear by themselves, by the path of their file."""
+        found = Expiring()
+        now = self._moment
+        expiring = list(
+            now.blocks().filter(expires_at__isnull=False).values_list("file_id", flat=True).distinct()
+        )
+        if not expiring:
+            return found
+        paths = {file.content_id: file.path for file in now.files()}
+        for file_id in expiring:
+            if file_id not in paths:
+                continue
+            above = Counter[str]()
+            rows = now.blocks().filter(file_id=file_id).order_by("position")
+            named = rows.values_list("entry_id", "row_path", "expires_at")
+            for entry_id, row_path, at in named:
+                name = entry_id or row_path
+                if at and name:
+                    found.by_path.setdefault(paths[file_id], {})[name, above[name]] = at
+                found.lost += bool(at and not name)
+                above[name] += 1
+        return found
 
     def _contents(self, group: Sequence[tuple[File, Listed]]) -> Iterator[tuple[Listed, Iterator[bytes]]]:
         if len(group) == 1:

@@ -6,7 +6,7 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError
 
 from memsvc.transfer.bundles import export_bundle
-from memsvc.transfer.exports import export_directory, export_jsonl, export_zip
+from memsvc.transfer.exports import expiring, export_directory, export_jsonl, export_zip
 from memsvc.transfer.management.arguments import access_to, add_tenant_and_tree
 from memsvc.tree.errors import TreeError
 from tenants.management.arguments import Progress
@@ -46,6 +46,10 @@ class Command(BaseCommand):
                     export_directory(access, target, revision, progress=progress)
         except (TreeError, OSError) as error:
             raise CommandError(f"Not exported: {error}") from error
+        if target.suffix.lower() == ".bundle" and (lost := expiring(access)):
+            self.stderr.write(
+                f"A bundle doesn't say when {lost} entries and rows disappear; they would stay."
+            )
         self.stdout.write(str(target))
 
 

@@ -7,11 +7,13 @@ from django.core.management.base import BaseCommand, CommandError
 from memsvc.format import FormatError
 from memsvc.transfer.archives import OPERATOR_LIMITS
 from memsvc.transfer.errors import ImportRefused
+from memsvc.transfer.foreign import WOULD_BE_REFUSED
 from memsvc.transfer.formats import SUFFIXES, ImportFormat, import_file
 from memsvc.transfer.imports import import_directory
 from memsvc.transfer.management.arguments import access_to, add_tenant_and_tree
 from memsvc.transfer.reports import Outcome, Report
 from memsvc.tree.access import Access
+from memsvc.tree.drafts import OnConflict
 from memsvc.tree.errors import TreeError, TreeExists
 from memsvc.tree.trees import create_tree
 from tenants.management.arguments import Progress, tenant_named
@@ -19,9 +21,10 @@ from tenants.management.arguments import Progress, tenant_named
 
 class Command(BaseCommand):
     help = (
-        "Bring a zip archive or a directory into a tree, byte for byte: all of it or nothing, as one revision. "
+        "Bring a zip archive or a directory into a tree, byte for byte, as one revision. "
         "What it holds is either a whole tree (with memory/ at the top) or the content of a memory folder (index.md, "
-        "semantic_memory/ …), which goes under /memory/. Files that it doesn't hold stay. "
+        "semantic_memory/ …), which goes under /memory/. Files that it doesn't hold stay, and so does what the tree "
+        "knows better: see --on-conflict. "
         "JSON Lines, a SQLite file of Mneme and a zip of pydantic-deep's notebooks are taken too: see --format. "
         "The report goes to stdout, progress to stderr."
     )
@@ -39,6 +42,13 @@ class Command(BaseCommand):
         parser.add_argument(
             "--new-tree", action="store_true", help="make the tree first; it must not exist yet"
         )
+        parser.add_argument(
+            "--on-conflict",
+            choices=[each.value for each in OnConflict],
+            default=OnConflict.KEEP.value,
+            help="what counts where the tree has, or had, something else: the tree's (keep, the default), the import's "
+            "(take), or both beside each other (both)",
+        )
         parser.add_argument("--dry-run", action="store_true", help="change nothing, tell what would happen")
         parser.add_argument(
             "--json", action="store_true", dest="as_json", help="print the whole report as JSON"
@@ -51,6 +61,7 @@ class Command(BaseCommand):
         tree: str,
         path: Path,
         new_tree: bool,
+        on_conflict: str,
         dry_run: bool,
         as_json: bool,
         form: str | None,
@@ -62,7 +73,9 @@ class Command(BaseCommand):
         if new_tree:
             _make_tree(tenant, tree)
         try:
-            report = self._import(access_to(tenant, tree), path, form, only=only, dry_run=dry_run)
+            report = self._import(
+                access_to(tenant, tree), path, form, OnConflict(on_conflict), only=only, dry_run=dry_run
+            )
         except ImportRefused as error:
             for name, reason in error.refused:
                 self.stderr.write(f"refused    {name!r} {reason}")
@@ -72,11 +85,18 @@ class Command(BaseCommand):
         self.stdout.write(
             json.dumps(report.as_json(), indent=1, default=str) if as_json else _in_words(report)
         )
-        if report.count(Outcome.REFUSED) or report.count_entries(Outcome.REFUSED):
+        if WOULD_BE_REFUSED in report.warnings:
             raise CommandError("This import would be refused.")
 
     def _import(
-        self, access: Access, path: Path, form: str | None, *, only: str | None, dry_run: bool
+        self,
+        access: Access,
+        path: Path,
+        form: str | None,
+        on_conflict: OnConflict,
+        *,
+        only: str | None,
+        dry_run: bool,
     ) -> Report:
         progress = Progress(self.stderr)
         message = f"Imported {path.name}"
@@ -85,11 +105,14 @@ class Command(BaseCommand):
                 raise CommandError(
                     "--format and --only are for files; a directory is a tree or a memory folder."
                 )
-            return import_directory(access, path, dry_run=dry_run, message=message, progress=progress)
+            return import_directory(
+                access, path, on_conflict=on_conflict, dry_run=dry_run, message=message, progress=progress
+            )
         return import_file(
             access,
             path,
             ImportFormat(form) if form else SUFFIXES.get(path.suffix.lower(), ImportFormat.ZIP),
+            on_conflict=on_conflict,
             dry_run=dry_run,
             message=message,
             only=only,
@@ -116,6 +139,12 @@ def _in_words(report: Report) -> str:
     lines += [
         f"{entry.outcome:<10} {entry.entry_id}  {entry.reason}" for entry in report.entries if entry.reason
     ]
+    lines += [
+        f"{each.done:<10} {each.path}{f'  {each.entry_id}' if each.entry_id else ''}  {each.differs}"
+        for each in report.differences
+    ]
+    if report.more_differences:
+        lines.append(f"{'':<10} and {report.more_differences} more differences")
     lines += [f"warning    {warning}" for warning in report.warnings]
     counts = ", ".join(f"{report.count(outcome)} {outcome}" for outcome in Outcome if report.count(outcome))
     stored = sum(file.entries for file in report.files)
