@@ -4,7 +4,7 @@ import asyncio
 import contextvars
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
@@ -48,7 +48,7 @@ from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.errors import Busy, EntryNotFound, FileNotFound, IsFolder, TreeError, Unavailable
 from memsvc.tree.models import Tree
 from memsvc.tree.reads import EntryFilter
-from memsvc.tree.results import EntriesPage, EntryRead, Uploaded
+from memsvc.tree.results import EntryRead, Uploaded
 from tenants.actors import SYSTEM, Actor
 
 logger = logging.getLogger(__name__)
@@ -258,10 +258,10 @@ class PostgresBackend(BackendProtocol):
             kind=kind, category=category, tags=tags, active=None if include_superseded else True
         )
 
-        def page(cursor: str | None, size: int) -> EntriesPage:
+        def page(cursor: str | None, size: int) -> tuple[list[MemoryHit], str | None]:
             asked = Query(text=query, wanted=wanted, mode=Mode.HYBRID if ranked else Mode.WORDS)
             found = search(self._access, asked, cursor=cursor, limit=size)
-            return EntriesPage([hit.found for hit in found.items], found.next)
+            return [_hit(hit.found, hit.duplicates) for hit in found.items], found.next
 
         return _answer_or_refuse(lambda: _collected(page, max(1, limit)))
 
@@ -269,8 +269,9 @@ class PostgresBackend(BackendProtocol):
         """The newest `limit` active episodes, oldest first."""
         episodes = EntryFilter(kind=MemoryKind.EPISODIC, since=since)
 
-        def page(cursor: str | None, size: int) -> EntriesPage:
-            return reads.list_entries(self._access, episodes, cursor=cursor, limit=size)
+        def page(cursor: str | None, size: int) -> tuple[list[MemoryHit], str | None]:
+            found = reads.list_entries(self._access, episodes, cursor=cursor, limit=size)
+            return [_hit(item) for item in found.items], found.next
 
         return _answer_or_refuse(lambda: _collected(page, max(1, limit))[::-1])
 
@@ -323,17 +324,18 @@ def _verdict(path: str, uploaded: Uploaded) -> FileUploadResponse:
     return upload_response(path, uploaded.error, uploaded.warnings)
 
 
-def _hit(found: EntryRead) -> MemoryHit:
-    return MemoryHit(path=found.path, entry=found.entry)
+def _hit(found: EntryRead, duplicates: Sequence[str] = ()) -> MemoryHit:
+    return MemoryHit(path=found.path, entry=found.entry, duplicates=tuple(duplicates))
 
 
-def _collected(page: Callable[[str | None, int], EntriesPage], limit: int) -> list[MemoryHit]:
+def _collected(
+    page: Callable[[str | None, int], tuple[list[MemoryHit], str | None]], limit: int
+) -> list[MemoryHit]:
     hits: list[MemoryHit] = []
     cursor: str | None = None
     while True:
-        found = page(cursor, min(limit - len(hits), _PAGE_ENTRIES))
-        hits += [_hit(item) for item in found.items]
-        cursor = found.next
+        found, cursor = page(cursor, min(limit - len(hits), _PAGE_ENTRIES))
+        hits += found
         if cursor is None or len(hits) >= limit:
             return hits
 

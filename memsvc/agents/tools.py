@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 MAX_SEARCH_LIMIT: Final = 50
 EXCERPT_CHARACTERS: Final = 800
+_MOST_DUPLICATES: Final = 50
 
 
 def build_recall_tools(store: MemoryStore) -> list[BaseTool]:
@@ -140,7 +141,8 @@ class _Recall:
 
         Ask for one thing at a time, with the names and words that matter, and ask in other words before you conclude
         that nothing is known: the first hits are the nearest ones, not always an answer. Each hit shows the entry's id
-        and file, its date, confidence, source and tags, its summary and the beginning of its text.
+        and file, its date, confidence, source and tags, the ids of equal entries that it stands for, its summary and
+        the beginning of its text.
         """
         hits = self._store.search(
             query,
@@ -325,7 +327,15 @@ def _hit_text(hit: MemoryHit, characters: int | None = None) -> str:
     body = (
         entry.body if characters is None or len(entry.body) <= characters else entry.body[:characters] + "…"
     )
-    return "\n".join(line for line in (_hit_header(hit.path, entry), entry.summary) if line) + "\n" + body
+    lines = (_hit_header(hit.path, entry), _duplicates_line(hit.duplicates), entry.summary)
+    return "\n".join(line for line in lines if line) + "\n" + body
+
+
+def _duplicates_line(duplicates: Sequence[str]) -> str:
+    if not duplicates:
+        return ""
+    more = f" and {len(duplicates) - _MOST_DUPLICATES} more" if len(duplicates) > _MOST_DUPLICATES else ""
+    return f"equal entries: {', '.join(duplicates[:_MOST_DUPLICATES])}{more}"
 
 
 def _hit_header(path: str, entry: MemoryEntry) -> str:

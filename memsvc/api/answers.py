@@ -235,6 +235,7 @@ def context(found: Context) -> Json:
         "tokens": found.tokens,
         "budget": found.budget,
         "entries": found.entries,
+        "duplicates": {entry_id: list(ids) for entry_id, ids in found.duplicates.items()},
         "left_out": found.left_out,
         "revision": found.revision,
     }

@@ -21,7 +21,7 @@ from deepagents.backends.protocol import (
 
 from memsvc.client.errors import Conflict, Forbidden, MemsvcError, NotFound
 from memsvc.client.http import MemsvcClient
-from memsvc.client.records import EntryRead, EntryWritten, Uploaded
+from memsvc.client.records import EntryRead, EntryWritten, Hit, Uploaded
 from memsvc.client.results import (
     Mount,
     edit_refusal,
@@ -349,7 +349,7 @@ class RemoteBackend(BackendProtocol):
 
 
 def _hit(found: EntryRead | EntryWritten) -> MemoryHit:
-    return MemoryHit(found.path, found.entry)
+    return MemoryHit(found.path, found.entry, found.duplicates if isinstance(found, Hit) else ())
 
 
 def _number(value: int) -> int:

@@ -391,6 +391,7 @@ def context(data: Json, etag: str | None) -> records.Context:
         left_out=number(data, "left_out"),
         revision=number(data, "revision"),
         etag=etag,
+        duplicates={name: texts(mapping(data, "duplicates"), name) for name in mapping(data, "duplicates")},
     )
 
 

@@ -271,7 +271,7 @@ class Hit(EntryRead):
     """An entry that was found, and why it stands where it stands.
 
     `parts` says what `score` is made of, `line` where the entry begins in its file, counted from 1; `duplicates` are
-    the ids of entries that say the same and are left out for it. A page that is not ranked has no scores.
+    the ids of equal entries, newest first, that are left out for it. A page that is not ranked has no scores.
     """
 
     score: float | None = None
@@ -317,6 +317,7 @@ class EntryRetired(Told):
 class Context:
     """A block for a system prompt; `entries` are the ids of what is in it, `left_out` counts what had no room.
 
+    `duplicates` has for an entry in the block the ids of equal ones that it stands for.
     `content` is the text in every format, for that of messages the text of the one message. `etag` is for
     `context_if_changed`.
     """
@@ -329,6 +330,7 @@ class Context:
     left_out: int
     revision: int
     etag: str | None
+    duplicates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def messages(self) -> list[dict[str, str]]:

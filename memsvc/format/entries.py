@@ -96,10 +96,11 @@ class MemoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class MemoryHit:
-    """An entry and the file it lives in."""
+    """An entry and the file it lives in. A ranked search names as `duplicates` the equal entries that it stands for."""
 
     path: str
     entry: MemoryEntry
+    duplicates: tuple[str, ...] = ()
 
 
 class UnusableEntry(Exception):

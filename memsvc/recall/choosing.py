@@ -16,7 +16,7 @@ from django.db.models.expressions import RawSQL
 from memsvc.tree.reads.entries import EVERY_ACTIVE, EntryFilter, matching
 from memsvc.tree.reads.moment import Moment
 
-# How many of the best by words, and of the nearest, are looked at.
+# How many of the best by words, and of the nearest, are looked at: so many for each step of depth.
 OF_EACH = 300
 _SAMPLE = 256
 
@@ -78,15 +78,15 @@ nearest AS MATERIALIZED (
             SELECT FROM tree_block b
             WHERE b.tenant_id = %(tenant)s AND b.id = part.block_id AND {_HOLDS_NOW} OFFSET 0
         ) AS holding
-        LIMIT {OF_EACH}
+        LIMIT {{most}}
     ) AS parts GROUP BY block_id
 )
 """
-_COMPARED = _NEAREST_OF_ALL.format(order="ORDER BY similarity DESC, v.block_id DESC OFFSET 0")
+_COMPARED = "ORDER BY similarity DESC, v.block_id DESC OFFSET 0"
 # The limit lets the planner take the index; it is never reached while most entries hold.
 _BY_INDEX = """
 AND v.indexed = {dimensions}
-ORDER BY v.embedding::halfvec({dimensions}) <#> (SELECT meaning FROM question) LIMIT {most}
+ORDER BY v.embedding::halfvec({dimensions}) <#> (SELECT meaning FROM question) LIMIT {looked_at}
 """
 
 
@@ -94,22 +94,20 @@ def is_everything(now: Moment, wanted: EntryFilter) -> bool:
     return now.revision is None and now.access.prefix == "/" and wanted == EVERY_ACTIVE
 
 
-def everything(now: Moment, *, dimensions: int | None = None) -> Chosen:
+def everything(now: Moment, *, dimensions: int | None = None, depth: int = 1) -> Chosen:
     """All that holds now, for one who sees the whole tree; the nearest by the index of vectors of so many dimensions,
     which may find fewer than there are, or without one.
     """
     tree = now.tree
+    by_index = dimensions and _BY_INDEX.format(dimensions=dimensions, looked_at=4 * OF_EACH * depth)
+    order = by_index or _COMPARED
     return Chosen(
         parts=[_SIZE_OF_ALL, _SAMPLE_OF_ALL],
         candidates=_CANDIDATES_OF_ALL,
-        nearest=_by_index(dimensions) if dimensions else _COMPARED,
+        nearest=_NEAREST_OF_ALL.format(order=order, most=OF_EACH * depth),
         holds=_HOLDS_NOW,
         values=_owner(now) | {"entries": tree.entry_count, "terms": tree.term_count},
     )
-
-
-def _by_index(dimensions: int) -> str:
-    return _NEAREST_OF_ALL.format(order=_BY_INDEX.format(dimensions=dimensions, most=4 * OF_EACH))
 
 
 _SIZE = (
@@ -142,14 +140,14 @@ nearest AS MATERIALIZED (
 """
 
 
-def some(now: Moment, wanted: EntryFilter) -> Chosen:
+def some(now: Moment, wanted: EntryFilter, *, depth: int = 1) -> Chosen:
     """What passes a filter, of what the access sees at a moment."""
     chosen, values = table_of(now, wanted)
     past = now.revision is not None
     return Chosen(
         parts=[chosen, _SIZE, _NEWEST],
         candidates=_CANDIDATES_THEN if past else _CANDIDATES_NOW,
-        nearest=NEAREST.format(most=OF_EACH),
+        nearest=NEAREST.format(most=OF_EACH * depth),
         holds=_HELD_THEN if past else _HOLDS_NOW,
         values=values,
     )

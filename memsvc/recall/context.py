@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -53,7 +53,8 @@ class ContextFormat(StrEnum):
 class Context:
     """`entries` are the ids of what is in the block, in its order; `left_out` counts what had no room there.
 
-    `left_out` is of entries, in a notebook of lines (and of topic files). `tokens` are never more than `budget`.
+    `duplicates` has for an entry in the block the ids of equal ones that it stands for. `left_out` is of entries, in a
+    notebook of lines (and of topic files). `tokens` are never more than `budget`.
     """
 
     format: ContextFormat
@@ -63,11 +64,13 @@ class Context:
     entries: list[str]
     left_out: int
     revision: int
+    duplicates: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def etag(self) -> str:
         """Changes when the block does, whatever else happens in the tree."""
-        told = json.dumps([self.format, self.content, self.budget, self.entries, self.left_out])
+        equal = {entry_id: [*ids] for entry_id, ids in self.duplicates.items()}
+        told = json.dumps([self.format, self.content, self.budget, self.entries, self.left_out, equal])
         return hashlib.sha256(told.encode()).hexdigest()[:32]
 
 
@@ -110,8 +113,9 @@ def context(
     entries = packer.entries
     if revision is None:
         note_accesses(access, entries)
-    considered = {piece.entry.entry_id for piece in [*rules, *others]}
-    return Context(format, content, tokens, budget, entries, len(considered.difference(entries)), seen)
+    left_out = len(_ids([*rules, *others]) - _ids(packer.pieces))
+    duplicates = {piece.entry.entry_id: piece.duplicates for piece in packer.pieces if piece.duplicates}
+    return Context(format, content, tokens, budget, entries, left_out, seen, duplicates)
 
 
 def notebook_context(
@@ -188,7 +192,7 @@ def _rules(access: Access, limit: int, revision: int | None) -> list[Piece]:
 
 def _answers(access: Access, query: Query, limit: int, revision: int | None) -> list[Piece]:
     hits = search_uncounted(access, query, limit=limit, revision=revision).items
-    return [Piece(Part.RELEVANT, hit.found.entry, hit.score) for hit in hits]
+    return [Piece(Part.RELEVANT, hit.found.entry, hit.score, hit.duplicates) for hit in hits]
 
 
 def _newest(access: Access, limit: int, revision: int | None) -> list[Piece]:
@@ -199,3 +203,8 @@ def _newest(access: Access, limit: int, revision: int | None) -> list[Piece]:
 def _without(pieces: Iterable[Piece], entries: Iterable[str]) -> list[Piece]:
     there = set(entries)
     return [piece for piece in pieces if piece.entry.entry_id not in there]
+
+
+def _ids(pieces: Iterable[Piece]) -> set[str]:
+    """All that pieces show or name."""
+    return {entry_id for piece in pieces for entry_id in (piece.entry.entry_id, *piece.duplicates)}

@@ -6,9 +6,10 @@ from uuid import UUID
 
 from django.contrib.postgres.search import TrigramWordSimilarity
 from django.db import connection
+from django.db.models.expressions import RawSQL
 
 from memsvc.format.text import folded
-from memsvc.recall.ranking import Facts, Ranking
+from memsvc.recall.ranking import BEGINNING, Facts, Ranking
 from memsvc.tree.models import BlockQuerySet
 from memsvc.tree.reads.entries import EntryFilter, matching
 from memsvc.tree.reads.moment import Moment
@@ -18,17 +19,18 @@ from memsvc.tree.words import Terms
 _SHORTEST = 4
 _MOST_WORDS = 6
 _LIKENESS = 0.5
-_BEST_OF_EACH = 50
+BEST_OF_EACH = 50
 _FACTS = [each.name for each in fields(Facts)]
 # What the whole of a query's words, found in another spelling, comes to beside 1 for the best found as written.
 WEIGHT = 0.7
 
 
 def like(
-    now: Moment, wanted: EntryFilter, asked: Terms, ranking: Ranking, text: str
+    now: Moment, wanted: EntryFilter, asked: Terms, ranking: Ranking, text: str, depth: int = 1
 ) -> dict[UUID, tuple[float, Facts]]:
     """What entries hold of the words that none holds as written, between 0 and `WEIGHT`.
 
+    Of each word, `BEST_OF_EACH` entries for each step of `depth`.
     Where a query has no terms at all, as one of stop words or signs only, entries that hold it as it stands.
     """
     words = list(dict.fromkeys(asked.words.split()))
@@ -39,21 +41,23 @@ def like(
     ]
     if found_some and not missing:
         return {}
-    entries = matching(now, wanted)
+    beginning = RawSQL(BEGINNING.format(block="tree_block"), [])
+    entries = matching(now, wanted).annotate(beginning=beginning)
     # The likeness of words is found out before the filter is looked at: in vain, where that admits nothing.
     if not found_some and not entries.exists():
         return {}
     if missing:
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL pg_trgm.word_similarity_threshold = %s", [_LIKENESS])
+    most = BEST_OF_EACH * depth
     found: dict[UUID, tuple[float, Facts]] = {}
     for word in missing[:_MOST_WORDS]:
-        for block_id, alike, facts in _like(entries, word):
+        for block_id, alike, facts in _like(entries, word, most):
             before = found[block_id][0] if block_id in found else 0.0
             found[block_id] = (before + WEIGHT * alike / len(words), facts)
     if not found and not found_some:
         as_it_stands = entries.order_by("-created", "-pk").filter(search_text__contains=folded(text))
-        for block_id, *facts in as_it_stands.values_list("pk", *_FACTS)[:_BEST_OF_EACH]:
+        for block_id, *facts in as_it_stands.values_list("pk", *_FACTS)[:most]:
             found[block_id] = (WEIGHT, Facts(*facts))
     return found
 
@@ -62,10 +66,10 @@ def _is_among(word: str, stems: Iterable[str]) -> bool:
     return any(word.startswith(stem[: max(_SHORTEST, len(stem) - 1)]) for stem in stems)
 
 
-def _like(entries: BlockQuerySet, word: str) -> list[tuple[UUID, float, Facts]]:
+def _like(entries: BlockQuerySet, word: str, most: int) -> list[tuple[UUID, float, Facts]]:
     near = entries.filter(search_text__trigram_word_similar=word)
     alike = near.annotate(alike=TrigramWordSimilarity(word, "search_text")).order_by(
         "-alike", "-created", "-pk"
     )
-    rows = alike.values_list("pk", "alike", *_FACTS)[:_BEST_OF_EACH]
+    rows = alike.values_list("pk", "alike", *_FACTS)[:most]
     return [(block_id, float(likeness), Facts(*facts)) for block_id, likeness, *facts in rows]

@@ -19,8 +19,8 @@ class Hit:
     """An entry that was found, and why it stands where it stands.
 
     `score` is good for an order within one answer and for nothing else. `parts` says what it is made of. `line` is
-    where the entry begins in its file, counted from 1. `duplicates` are the ids of entries that say the same and are
-    left out for it.
+    where the entry begins in its file, counted from 1. `duplicates` are the ids of equal entries,
+    newest first, that are left out for this one, the newest of all; `score` and `parts` are the best that one has.
     """
 
     found: EntryRead

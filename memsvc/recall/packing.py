@@ -25,8 +25,12 @@ class Packer:
         self._used = shape.overhead + count(shape.opening) + count(shape.closing)
 
     @property
+    def pieces(self) -> list[Piece]:
+        return [piece for piece, _ in self._items]
+
+    @property
     def entries(self) -> list[str]:
-        return [piece.entry.entry_id for piece, _ in self._items]
+        return [piece.entry.entry_id for piece in self.pieces]
 
     def add(self, pieces: Iterable[Piece], *, share: float = 1.0, least: int = LEAST_SHOWN) -> None:
         """Put in what fits while the block takes no more than a share of the budget.

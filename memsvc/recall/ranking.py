@@ -26,9 +26,11 @@ K1, B = 1.2, 0.75
 # How much of the best similarity counts beside the best BM25, and of a neighbour's score beside the own one.
 SIMILARITY_WEIGHT = 0.6
 NEIGHBOUR_WEIGHT = 0.3
-# From how many of the best their neighbours are looked at, and how many are answered.
+# From how many of the best their neighbours are looked at.
 _WITH_NEIGHBOURS = 100
+# How many are answered, so many for each step of depth; and how deep a ranking can go.
 MAX_RANKED = 200
+DEPTHS = (1, 10, 50)
 # Entries from which on a tree's statements are planned for itself, which costs milliseconds.
 _OWN_PLAN = 5_000
 
@@ -43,12 +45,14 @@ class QueryVector:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What else speaks for an entry or against it."""
+    """What else speaks for an entry or against it. `beginning` is how its body begins, as it is searched."""
 
     created: datetime | None
     confidence: str
     tag_keys: Sequence[str]
     summary: str
+    category: str
+    beginning: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,10 @@ class Ranked:
     facts: Facts
 
 
+# What is searched are the summary, where there is one, and the body, each in one line; of a long text its first bytes
+# are read only.
+BEGINNING = "left(split_part(left({block}.search_text, 400), chr(10), 2 - ({block}.summary = '')::int), 100)"
+
 # A text whose lexemes are quoted is a tsquery as it stands: nothing in it is syntax.
 _ASKED = """
 term AS MATERIALIZED (
@@ -78,9 +86,10 @@ asked AS MATERIALIZED (SELECT string_agg(query::text, ' | ')::tsquery AS any_of 
 """
 
 # How often a text holds a term, without taking its vector apart, which costs ten times more. For one term of weight 1
-# ts_rank is (1 + 1/4 + … + 1/n²) / (π²/6), and what that sum lacks of π²/6 is about 1 / (n + ½).
+# ts_rank is (1 + 1/4 + … + 1/n²) / (π²/6), and what that sum lacks of π²/6 is about 1 / (n + ½). Its braces are doubled
+# for what is formatted below.
 _TIMES = (
-    "greatest(round(1 / greatest(1.644934 * (1 - ts_rank('{1,1,1,1}', tsv, term.query)), 1e-4) - 0.5), 1)"
+    "greatest(round(1 / greatest(1.644934 * (1 - ts_rank('{{1,1,1,1}}', tsv, term.query)), 1e-4) - 0.5), 1)"
 )
 
 # MATERIALIZED, here and below: left to itself the planner counts anew for every hit.
@@ -94,7 +103,7 @@ lexical AS MATERIALIZED (
         ln(1 + (n - df + 0.5) / (df + 0.5)) * tf * {K1 + 1} / (tf + {K1} * ({1 - B} + {B} * words / mean))
     ) AS bm25
     FROM hit JOIN rarity USING (lexeme) CROSS JOIN size
-    GROUP BY id ORDER BY bm25 DESC, id DESC LIMIT {OF_EACH}
+    GROUP BY id ORDER BY bm25 DESC, id DESC LIMIT {{of_each}}
 )
 """
 _UNFOUND = "(SELECT array_agg(lexeme) FROM term WHERE lexeme NOT IN (SELECT lexeme FROM rarity))"
@@ -152,7 +161,8 @@ near AS MATERIALIZED (
     ) AS beside
     GROUP BY beside.id
 )
-SELECT ranked.*, {{unfound}}, {{nearest}}, b.created, b.confidence, b.tag_keys, b.summary
+SELECT ranked.*, {{unfound}}, {{nearest}}, b.created, b.confidence, b.tag_keys, b.summary, b.category,
+       {BEGINNING.format(block="b")}
 FROM (
     -- Grouped and not joined: the planner, who knows no sizes here, would go through all neighbours for every row.
     SELECT id, sum(score + beside) AS total, coalesce(max(bm25), 0), max(similarity), sum(beside)
@@ -161,7 +171,7 @@ FROM (
         UNION ALL
         SELECT id, 0, NULL, NULL, {NEIGHBOUR_WEIGHT} * score FROM near
     ) AS shares
-    GROUP BY id HAVING max(score) > 0 ORDER BY total DESC, id DESC LIMIT {MAX_RANKED}
+    GROUP BY id HAVING max(score) > 0 ORDER BY total DESC, id DESC LIMIT {{ranked}}
 ) AS ranked JOIN tree_block b ON b.tenant_id = %(tenant)s AND b.id = ranked.id
 ORDER BY total DESC, ranked.id DESC
 """
@@ -171,28 +181,36 @@ ORDER BY total DESC, ranked.id DESC
 class Ranking:
     """The best entries, best first. `unfound` are terms of the query that no entry holds.
 
-    `nearest` counts the parts of entries that were found by their meaning.
+    `nearest` counts the parts of entries that were found by their meaning. `ended` says that at more depth there is
+    nothing more.
     """
 
     items: list[Ranked]
     unfound: list[str]
     nearest: int
+    ended: bool
 
 
-def rank(now: Moment, wanted: EntryFilter, asked: Terms | None, vector: QueryVector | None) -> Ranking:
-    """The best of the entries that are wanted, at most `MAX_RANKED`: by words, by meaning, or by both."""
+def rank(
+    now: Moment, wanted: EntryFilter, asked: Terms | None, vector: QueryVector | None, depth: int = 1
+) -> Ranking:
+    """The best of the entries that are wanted, at most `MAX_RANKED` for each step of `depth`: by words, by meaning, or
+    by both.
+    """
     if not choosing.is_everything(now, wanted):
-        return _ranked(now, choosing.some(now, wanted), asked, vector)
-    if vector and near.use(now.tree, vector.model):
+        return _ranked(now, choosing.some(now, wanted, depth=depth), asked, vector, depth)
+    if vector and depth == 1 and near.use(now.tree, vector.model):
         # An index that is shared can end before it has found enough of one tree.
-        found = _ranked(now, choosing.everything(now, dimensions=len(vector.values)), asked, vector)
+        found = _ranked(now, choosing.everything(now, dimensions=len(vector.values)), asked, vector, depth)
         if found.nearest >= OF_EACH:
             return found
-    return _ranked(now, choosing.everything(now), asked, vector)
+    return _ranked(now, choosing.everything(now, depth=depth), asked, vector, depth)
 
 
-def _ranked(now: Moment, chosen: Chosen, asked: Terms | None, vector: QueryVector | None) -> Ranking:
-    statement, values = _statement(now, chosen, asked, vector)
+def _ranked(
+    now: Moment, chosen: Chosen, asked: Terms | None, vector: QueryVector | None, depth: int
+) -> Ranking:
+    statement, values = _statement(now, chosen, asked, vector, depth)
     with _cursor(now.tree) as cursor:
         cursor.execute(statement, values)
         rows = cursor.fetchall()
@@ -201,7 +219,9 @@ def _ranked(now: Moment, chosen: Chosen, asked: Terms | None, vector: QueryVecto
         for block_id, score, bm25, similarity, neighbours, _, _, *facts in rows
     ]
     unfound, nearest = rows[0][5:7] if rows else (None, None)
-    return Ranking(items, unfound or [], nearest or 0)
+    # More are found by words than are answered.
+    ended = len(items) < MAX_RANKED * depth and (nearest or 0) < OF_EACH * depth
+    return Ranking(items, unfound or [], nearest or 0, ended)
 
 
 def _cursor(tree: Tree) -> AbstractContextManager[CursorWrapper]:
@@ -210,13 +230,13 @@ def _cursor(tree: Tree) -> AbstractContextManager[CursorWrapper]:
 
 
 def _statement(
-    now: Moment, chosen: Chosen, asked: Terms | None, vector: QueryVector | None
+    now: Moment, chosen: Chosen, asked: Terms | None, vector: QueryVector | None, depth: int
 ) -> tuple[str, dict[str, Any]]:
     parts, values = [*chosen.parts], chosen.values
     if asked is None:
         parts.append(_NOT_LEXICAL)
     else:
-        parts += [_ASKED, chosen.candidates, _LEXICAL]
+        parts += [_ASKED, chosen.candidates, _LEXICAL.format(of_each=OF_EACH * depth)]
         values |= {"language": now.tree.language, "words": asked.words, "exact": asked.exact}
     if vector is None:
         parts.append(_NOT_MEANT)
@@ -225,7 +245,8 @@ def _statement(
         values |= {"meaning": as_halfvec(vector.values), "model": vector.model}
     unfound = "NULL::text[]" if asked is None else _UNFOUND
     nearest = "NULL::int" if vector is None else "(SELECT sum(parts)::int FROM nearest)"
-    parts.append(_FUSED.format(holds=chosen.holds, unfound=unfound, nearest=nearest))
+    ranked = MAX_RANKED * depth
+    parts.append(_FUSED.format(holds=chosen.holds, unfound=unfound, nearest=nearest, ranked=ranked))
     return "WITH " + ",\n".join(parts), values
 
 

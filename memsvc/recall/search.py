@@ -1,11 +1,11 @@
 """Search that finds: the entries that answer a query, best first, each with what put it there."""
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
+from itertools import batched, chain
 from uuid import UUID
 
 from memsvc import format
@@ -14,20 +14,21 @@ from memsvc.format.text import folded
 from memsvc.recall import fuzzy, vectors
 from memsvc.recall.accesses import note_accesses
 from memsvc.recall.embedding import embedder
+from memsvc.recall.equality import outline, statement
 from memsvc.recall.highlights import Highlighter
 from memsvc.recall.hits import Hit, HitsPage
 from memsvc.recall.places import hits_of
-from memsvc.recall.ranking import MAX_RANKED, Facts, QueryVector, Ranked, rank
+from memsvc.recall.ranking import DEPTHS, MAX_RANKED, Facts, QueryVector, Ranked, rank
 from memsvc.recall.times import asked_range
 from memsvc.tree import statements
 from memsvc.tree.access import Access
-from memsvc.tree.models import Block
 from memsvc.tree.reads.cursors import after_rank, cursor_of_rank
 from memsvc.tree.reads.entries import (
     EVERY_ACTIVE,
     MAX_FOUND,
     MAX_QUERY_BYTES,
     EntryFilter,
+    read_blocks,
     search_entries,
 )
 from memsvc.tree.reads.moment import Moment, moment
@@ -41,9 +42,9 @@ TIME_BOOST = 0.6
 RECENCY_WEIGHT = 0.3
 HALF_LIFE_DAYS = 14.0
 _CONFIDENCE: Mapping[str, float] = {Confidence.LOW: 0.95, Confidence.MEDIUM: 1.0, Confidence.HIGH: 1.02}
-# Two entries of which this share of the words is the same say the same.
-_NEAR_DUPLICATE = 0.9
-_WORD = re.compile(r"\w+")
+# How many bodies are held at once while they are compared.
+_READ_AT_ONCE = 100
+_EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
 class Mode(StrEnum):
@@ -79,7 +80,15 @@ class _Candidate:
     score: float
     parts: dict[str, float]
     facts: Facts
-    duplicates: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """What one entry states, or several equal ones: the best of them, the one that is shown, the ids of the others."""
+
+    best: _Candidate
+    shown: UUID
+    duplicates: list[str]
 
 
 def search(
@@ -92,7 +101,8 @@ def search(
 ) -> HitsPage:
     """A page of the entries that answer a query; up to `limit` (1 to 1,000) of them, each of which counts as accessed.
 
-    An empty query browses, newest first. The pages of one search are all of the revision that the first one saw.
+    An empty query browses, newest first. The pages of one search are all of the revision that the first one saw. A
+    ranking goes deeper as it is read on, so that a page may be short, or the last one empty: `next` tells.
     Raises `RevisionNotFound` and `InvalidText`.
     """
     page = search_uncounted(access, query, cursor=cursor, limit=limit, revision=revision)
@@ -135,12 +145,22 @@ def _ranked(
         tree = now.tree
         if now.revision == tree.revision:
             now = replace(now, revision=None)
-        candidates = _candidates(now, query, text, vector)
-        kept, more = _page(now, candidates, start, limit)
-        hits = _hits(now, kept, text)
+        found: list[_Statement] = []
+        ranked: set[UUID] = set()
+        for depth in DEPTHS:
+            candidates, ended = _candidates(now, query, text, vector, depth)
+            # What stood on earlier pages stays where it was: at more depth scores are others.
+            found += _folded(now, [each for each in candidates if each.block_id not in ranked])
+            ranked.update(each.block_id for each in candidates)
+            page = found[start : start + limit]
+            # The first page costs what it costs, if it is a short one.
+            if ended or len(found) > start + limit or (page and not start):
+                break
+        hits = _hits(now, page, text)
     seen = tree.revision if pinned is None else pinned
-    following = cursor_of_rank(seen, start + limit, _fingerprint(query, text)) if more else None
-    return HitsPage(hits, following, truncated=len(candidates) >= MAX_RANKED)
+    more = len(found) > start + limit or not (ended or depth == DEPTHS[-1])
+    following = cursor_of_rank(seen, start + len(page), _fingerprint(query, text)) if more else None
+    return HitsPage(hits, following, truncated=not (more or ended))
 
 
 def query_vector(text: str) -> QueryVector | None:
@@ -150,18 +170,25 @@ def query_vector(text: str) -> QueryVector | None:
     return QueryVector(model.name, values.tolist()) if model and values is not None else None
 
 
-def _candidates(now: Moment, query: Query, text: str, vector: QueryVector | None) -> list[_Candidate]:
+def _candidates(
+    now: Moment, query: Query, text: str, vector: QueryVector | None, depth: int
+) -> tuple[list[_Candidate], bool]:
+    """The best at a depth, best first, and whether there is nothing more."""
     asked = None if query.mode is Mode.SEMANTIC and vector else terms(text, asked=True)
-    ranking = rank(now, query.wanted, asked, vector)
+    ranking = rank(now, query.wanted, asked, vector, depth)
     found = {each.block_id: _candidate(each) for each in ranking.items}
+    ended = ranking.ended
     if asked is not None:
-        for block_id, (likeness, facts) in fuzzy.like(now, query.wanted, asked, ranking, text).items():
+        respelt = fuzzy.like(now, query.wanted, asked, ranking, text, depth)
+        ended = ended and len(respelt) < fuzzy.BEST_OF_EACH * depth
+        for block_id, (likeness, facts) in respelt.items():
             candidate = found.setdefault(block_id, _Candidate(block_id, 0.0, {}, facts))
             candidate.score += likeness
             candidate.parts["spelling"] = likeness
     _boost(found.values(), query, text, now.at)
     # Of equal ones the newer comes first: ids grow with time.
-    return sorted(found.values(), key=lambda each: (each.score, each.block_id), reverse=True)[:MAX_RANKED]
+    best = sorted(found.values(), key=lambda each: (each.score, each.block_id), reverse=True)
+    return best[: MAX_RANKED * depth], ended and len(best) <= MAX_RANKED * depth
 
 
 def _candidate(ranked: Ranked) -> _Candidate:
@@ -209,42 +236,40 @@ def _recency(created: datetime | None, now: datetime) -> float:
     return float(0.5 ** (age / HALF_LIFE_DAYS))
 
 
-def _page(
-    now: Moment, candidates: Sequence[_Candidate], start: int, limit: int
-) -> tuple[list[tuple[_Candidate, Block]], bool]:
-    """The candidates from `start` on, those that only repeat a better one left out."""
-    kept: list[tuple[_Candidate, Block]] = []
-    words: list[frozenset[str]] = []
-    # A few more than asked for: some will be left out, and one tells whether there is another page.
-    size = limit + 5
-    for chunk in (candidates[at : at + size] for at in range(0, len(candidates), size)):
-        blocks = statements.blocks_with_files(now.access.tree, [each.block_id for each in chunk])
-        for candidate in chunk:
-            block = blocks[candidate.block_id]
-            own = frozenset(_WORD.findall(block.search_text.split("\n" + block.entry_id)[0]))
-            twin = next((at for at, other in enumerate(words) if _alike(own, other)), None)
-            if twin is not None:
-                kept[twin][0].duplicates.append(block.entry_id)
-                continue
-            if len(kept) == start + limit:
-                return kept[start:], True
-            kept.append((candidate, block))
-            words.append(own)
-    return kept[start:], False
+def _folded(now: Moment, candidates: Sequence[_Candidate]) -> list[_Statement]:
+    """The candidates in their order, those that are equal as one. Only of those that look alike bodies are read."""
+    alike: dict[tuple[str, ...], list[UUID]] = {}
+    for each in candidates:
+        facts = each.facts
+        key = (*outline(facts.category, facts.created, facts.summary), facts.beginning)
+        alike.setdefault(key, []).append(each.block_id)
+    stated: dict[UUID, tuple[bytes, str]] = {}
+    for ids in batched(chain.from_iterable(ids for ids in alike.values() if len(ids) > 1), _READ_AT_ONCE):
+        blocks = list(statements.blocks_with_files(now.access.tree, ids).values())
+        for block, found in zip(blocks, read_blocks(now, blocks), strict=True):
+            stated[block.pk] = (statement(found), found.entry.entry_id)
+    equal: dict[bytes, list[_Candidate]] = {}
+    for each in candidates:
+        key_of_it = stated[each.block_id][0] if each.block_id in stated else each.block_id.bytes
+        equal.setdefault(key_of_it, []).append(each)
+    return [_one_of(members, stated) for members in equal.values()]
 
 
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    smaller, larger = sorted((len(one), len(other)))
-    if smaller < _NEAR_DUPLICATE * larger or not smaller:
-        return False
-    return len(one & other) >= _NEAR_DUPLICATE * len(one | other)
+def _one_of(members: list[_Candidate], stated: Mapping[UUID, tuple[bytes, str]]) -> _Statement:
+    """The newest of equal candidates, in the place of the best."""
+    newest = sorted(members, key=lambda each: (each.facts.created or _EARLIEST, each.block_id), reverse=True)
+    shown = newest[0].block_id
+    # A file that was copied with its entries has them under the same ids.
+    ids = dict.fromkeys(stated[each.block_id][1] for each in newest[1:])
+    return _Statement(members[0], shown, [entry_id for entry_id in ids if entry_id != stated[shown][1]])
 
 
-def _hits(now: Moment, kept: Sequence[tuple[_Candidate, Block]], text: str) -> list[Hit]:
-    hits = hits_of(now, [block for _, block in kept], text)
+def _hits(now: Moment, page: Sequence[_Statement], text: str) -> list[Hit]:
+    blocks = statements.blocks_with_files(now.access.tree, [each.shown for each in page])
+    hits = hits_of(now, [blocks[each.shown] for each in page], text)
     return [
-        replace(hit, score=candidate.score, parts=candidate.parts, duplicates=candidate.duplicates)
-        for (candidate, _), hit in zip(kept, hits, strict=True)
+        replace(hit, score=each.best.score, parts=each.best.parts, duplicates=each.duplicates)
+        for each, hit in zip(page, hits, strict=True)
     ]
 
 

@@ -120,6 +120,18 @@ def test_memory_search_shows_hits_newest_first(store: MemoryStore, tools: Tools)
     assert tools.memory_search(query="pip") == "No memory entry matched. Memory may simply not hold this yet."
 
 
+def test_memory_search_shows_or_names_every_equal_entry(store: MemoryStore, tools: Tools) -> None:
+    ids = [store.write(MemoryCategory.FACTS, "Paid the rent: +10%").entry.entry_id for _ in range(3)]
+    ids.append(store.write(MemoryCategory.FACTS, "Paid the rent: -10%").entry.entry_id)
+
+    told = tools.memory_search(query="rent")
+    hits = store.search("rent", ranked=True)
+
+    assert all(entry_id in told for entry_id in ids)
+    assert sorted(each for hit in hits for each in (hit.entry.entry_id, *hit.duplicates)) == sorted(ids)
+    assert [hit.duplicates for hit in store.search("rent")] == [()] * 4
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [

@@ -30,7 +30,8 @@ def test_a_context_holds_rules_and_what_answers(api: APIClient, reader: APIClien
 
     found = context(reader, query="lighthouse", token_budget=500)
 
-    assert found.keys() == {"format", "content", "tokens", "budget", "entries", "left_out", "revision"}
+    told = {"format", "content", "tokens", "budget", "entries", "duplicates", "left_out", "revision"}
+    assert found.keys() == told
     assert found["entries"][:2] == [rule["id"], fact["id"]]
     assert (found["format"], found["budget"], found["left_out"], found["revision"]) == ("markdown", 500, 0, 3)
     assert 0 < found["tokens"] <= 500

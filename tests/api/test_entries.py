@@ -1,6 +1,7 @@
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.utils import timezone
@@ -297,6 +298,47 @@ def test_search_leaves_superseded_entries_out_unless_asked(api: APIClient) -> No
 
     assert ids(post(api, SEARCH, query="seat")) == [new]
     assert set(ids(post(api, SEARCH, query="seat", include_superseded=True))) == {new, old}
+
+
+def test_search_names_the_equal_entries_that_it_leaves_out(api: APIClient) -> None:
+    older, newer = (add_entry(api, "Bonus for Vienna: +10%", category="rules")["id"] for _ in range(2))
+    others = [
+        add_entry(api, "Bonus for Vienna: -10%", category="rules")["id"],
+        add_entry(api, "Bonus for Vienna: +10%", category="rules", metadata={"project": "apollo"})["id"],
+    ]
+
+    found = post(api, SEARCH, query="Vienna bonus").json()["items"]
+    words = post(api, SEARCH, query="Vienna bonus", mode="words").json()["items"]
+
+    assert {hit["id"]: hit["duplicates"] for hit in found} == {
+        newer: [older],
+        **{each: [] for each in others},
+    }
+    assert sorted(hit["id"] for hit in words) == sorted([older, newer, *others])
+
+
+def test_words_about_time_are_seen_from_the_time_zone(api: APIClient) -> None:
+    zone = ZoneInfo("Asia/Tokyo")
+    today = timezone.now().astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0)
+    friday = next(day for back in range(1, 8) if (day := today - timedelta(days=back)).weekday() == 4)
+    night = add_entry(api, "Decided: case 1", when=(friday + timedelta(minutes=1)).isoformat())["id"]
+    add_entry(api, "Decided: case 2", when=(friday - timedelta(minutes=1)).isoformat())
+    add_entry(api, "Decided: case 3", when=(friday + timedelta(days=1)).isoformat())
+    asked = {"mode": "lexical", "timezone": "Asia/Tokyo"}
+    long_ago = friday - timedelta(days=400)
+    add_entry(api, "Decided: case 4", when=long_ago.isoformat())
+
+    def of_that_time(query: str) -> list[str]:
+        items = post(api, SEARCH, query=query, **asked).json()["items"]
+        assert len(items) == 4
+        return [item["id"] for item in items if "time" in item["parts"]]
+
+    assert of_that_time("what was decided last Friday?") == [night]
+    assert of_that_time(f"decided on {friday:%B} {friday.day}, {friday.year}") == [night]
+    assert of_that_time(f"decided {friday:%Y-%m-%d}") == [night]
+    assert len(of_that_time("decided before yesterday")) >= 2
+    assert len(of_that_time(f"decided before {long_ago.year + 1}")) == 1
+    assert of_that_time("decided by those who may go on sun days") == []
 
 
 def test_search_pages(api: APIClient) -> None:

@@ -532,6 +532,16 @@ def test_a_write_whose_answer_was_lost_is_done_once(
         assert [tree.revision for tree in sure.list_trees()] == [before + 1]
 
 
+def test_equal_entries_are_named_by_the_one_that_is_shown(client: MemsvcClient) -> None:
+    older, newer = (add(client, "The lighthouse is red.") for _ in range(2))
+
+    (hit,) = client.search("lighthouse").items
+    block = client.context("lighthouse")
+
+    assert (hit.entry.entry_id, hit.duplicates) == (newer, (older,))
+    assert (block.entries, block.duplicates) == ((newer,), {newer: (older,)})
+
+
 def test_a_context_is_made_for_a_prompt(client: MemsvcClient, stranger: MemsvcClient) -> None:
     rule = client.add_entry(MemoryCategory.RULES, "Answer in verse.").entry.entry_id
     fact = add(client, "The lighthouse is red.")

@@ -425,6 +425,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
             "tokens": 26,
             "budget": 100,
             "entries": ["mem_20260301_a1b2c3d4"],
+            "duplicates": {},
             "left_out": 0,
             "revision": 7,
         },

@@ -107,6 +107,7 @@ _CONTEXT = {
     "tokens": NUMBER,
     "budget": NUMBER,
     "entries": array(TEXT),
+    "duplicates": {"type": "object", "additionalProperties": array(TEXT)},
     "left_out": NUMBER,
     "revision": NUMBER,
 }
