@@ -346,11 +346,15 @@ def _close_gap(change: Change, file: File, gone: Block) -> None:
     if joined.raw.strip() == data.strip():
         return
     gap = format.append_to(rendered(above), "", newline=file.newline)
-    (block,) = format.cut_file(file.path, gap + data.lstrip(b"\r\n"))
-    row = row_of(block, file, position=below.position, revision=change.number)
-    row.expires_at = below.expires_at
+    *marks, block = format.cut_file(file.path, gap + data.lstrip(b"\r\n"))
+    # A mark that keeps the two apart may be a text of its own, which has the place that came free.
+    rows = [
+        row_of(each, file, position=position, revision=change.number)
+        for each, position in zip([*marks, block], [gone.position] * len(marks) + [below.position], strict=True)
+    ]
+    rows[-1].expires_at = below.expires_at
     files.close_blocks(change, [below])
-    files.insert_blocks(change, [row])
+    files.insert_blocks(change, rows)
 
 
 def entry_etag(block: Block, revision: int | None = None) -> str:

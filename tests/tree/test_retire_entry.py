@@ -1,8 +1,11 @@
+from datetime import UTC, datetime
+
 import pytest
 
-from memsvc.format import MemoryKind, parse_entries
+from memsvc.format import MemoryCategory, MemoryEntry, MemoryKind, parse_entries
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
+from memsvc.tree.arrivals import ForeignEntry
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import EntryNotFound, Forbidden, PreconditionFailed, ReadOnly
 from tests.tree.support import FACTS, access_to, add, contents, entry_text, paths, revisions, rows, text
@@ -82,10 +85,13 @@ def test_an_entry_is_retired_once(memory: Access) -> None:
 
 
 @pytest.mark.parametrize("above", ["# Facts\n", entry_text("mem_a"), OPEN])
-def test_an_entry_below_it_stays_an_entry(memory: Access, above: str) -> None:
+@pytest.mark.parametrize("body", ["Gone.", ""])
+def test_an_entry_below_it_stays_an_entry(memory: Access, above: str, body: str) -> None:
     services.write_file(memory, FACTS, above)
-    # Below the open frontmatter it begins with a mark.
-    gone, below = add(memory, "Gone.").entry, add(memory, "Below.").entry
+    # Without a body it ends in a blank line, and below the open frontmatter it begins with a mark.
+    gone = MemoryEntry("mem_gone", datetime.now(tz=UTC), MemoryCategory.FACTS, body)
+    services.import_files(memory, entries=[ForeignEntry(FACTS, gone)])
+    below = add(memory, "Below.").entry
 
     services.retire_entry(memory, gone.entry_id)
 
