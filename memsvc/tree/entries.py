@@ -350,7 +350,9 @@ def _close_gap(change: Change, file: File, gone: Block) -> None:
     # A mark that keeps the two apart may be a text of its own, which has the place that came free.
     rows = [
         row_of(each, file, position=position, revision=change.number)
-        for each, position in zip([*marks, block], [gone.position] * len(marks) + [below.position], strict=True)
+        for each, position in zip(
+            [*marks, block], [gone.position] * len(marks) + [below.position], strict=True
+        )
     ]
     rows[-1].expires_at = below.expires_at
     files.close_blocks(change, [below])
