@@ -144,7 +144,7 @@ def _put(change: Change, access: Access, composed: Composed, retired: Block | No
         if not in_one_file:
             told_of(change, retired.file, gone=retired)
     gone = retired if in_one_file else None
-    router.mention(change, _mention(path, composed), make_index=True, is_new=created, gone=gone)
+    router.mention(change, _mention(change, file, composed), make_index=True, is_new=created, gone=gone)
     if composed.code_closed:
         _warn_of_closed_code(change, path, file.lines)
     return EntryWritten(
@@ -164,17 +164,17 @@ def _warn_of_closed_code(change: Change, path: str, line: int) -> None:
     change.warnings.append(WriteWarning(problem.line, problem.code, problem.reason, path))
 
 
-def _mention(path: str, composed: Composed) -> router.Mention:
+def _mention(change: Change, file: File, composed: Composed) -> router.Mention:
     entry = composed.entry
     on = entry.created.astimezone(UTC).date()
     if composed.expires_at:
-        # What will be invisible one day must not stay behind in the index.
-        return router.Mention(path=path, on=on, expires_at=composed.expires_at)
+        # What will be invisible one day must not stay behind in the index: it is told what else the file says.
+        return replace(router.described(change, file), on=on)
     description, origin = router.quoted(
         statements.LiveEntry(entry.created, entry.summary, entry.tags, entry.body[: statements.BEGINNING])
     )
     return router.Mention(
-        path=path, description=description, origin=origin, created=entry.created, tags=entry.tags, on=on
+        path=file.path, description=description, origin=origin, created=entry.created, tags=entry.tags, on=on
     )
 
 

@@ -165,7 +165,7 @@ def test_a_name_from_before_stays_in_use(tree: Tree, name: str) -> None:
     tree.client.move(old, OLD)
     assert tree.client.read_text(OLD) == "one\n"
     tree.client.delete(OLD)
-    tree.client.import_zip(back)
+    tree.client.import_zip(back, on_conflict="take")
     assert old in tree.names()
     assert tree.postgres.delete(old).error is None
 

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import zipfile
+from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
 
@@ -232,7 +233,9 @@ def test_entries_that_were_stored_by_older_rules_are_listed(memory: Access) -> N
     blocks = Block.objects.of(memory.tree)
     out = StringIO()
     with transaction.atomic():
-        blocks.filter(file__path="/memory/a.md").update(kind="entry", entry_id="mem_1")
+        blocks.filter(file__path="/memory/a.md").update(
+            kind="entry", entry_id="mem_1", created=datetime(2026, 5, 1, tzinfo=UTC)
+        )
         blocks.filter(file__path="/memory/b.md").update(kind="opaque", entry_id="")
 
         with pytest.raises(CommandError, match="findings"):

@@ -100,7 +100,7 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing(
     assert replace(bring(memory, archive, on_conflict=on_conflict), revision=3, dry_run=True) == rehearsed
 
 
-@pytest.mark.parametrize("bad", ["x\u202e.md", "x .md ", "\u4e00" * 100 + ".md", "a\uff0fb.md", "x\ue000.md"])
+@pytest.mark.parametrize("bad", ["x\u202e.md", "\u4e00" * 100 + ".md", "a\uff0fb.md", "x\ue000.md"])
 def test_one_bad_name_is_reported_and_the_rest_comes_in(memory: Access, bad: str) -> None:
     report = bring(memory, zip_of({"memory/a.md": b"a", f"memory/{bad}": b"c"}))
 

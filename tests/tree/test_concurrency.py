@@ -56,7 +56,7 @@ def has_everything(access: Access, acknowledged: list[str], work: str) -> None:
     assert revisions(access) == list(range(1, len(acknowledged) + 1))
     if work == "facts":
         assert text(access, FACTS).count("\nid: ") == len(acknowledged)
-        assert list(rows(access, MemoryKind.SEMANTIC)) == ["facts.md", "rules.md"]
+        assert list(rows(access, MemoryKind.SEMANTIC)) == ["facts.md"]
     else:
         files = [path for path in paths(access) if not path.endswith("index.md")]
         expected = {path.rpartition("/")[2] for path in files}

@@ -72,8 +72,8 @@ _HIT = _ENTRY | {
     "line": 12,
     "duplicates": [],
 }
-_ENTRY_WRITTEN = _ENTRY | {"superseded": None, "file_created": True, "peer_readable": True}
-_WRITTEN = {"path": "/notes.md", "revision": 8, "created": True, "changed": True, "size": 6}
+_ENTRY_WRITTEN = _ENTRY | {"superseded": None, "file_created": True, "peer_readable": True, "warnings": []}
+_WRITTEN = {"path": "/notes.md", "revision": 8, "created": True, "changed": True, "size": 6, "warnings": []}
 _REVISION = {
     "number": 7,
     "at": "2026-03-02T10:30:00Z",
@@ -81,7 +81,13 @@ _REVISION = {
     "action": "entry.add",
     "message": "",
 }
-_MOVED = {"source": "/notes.md", "destination": "/archive/notes.md", "revision": 9, "files": 1}
+_MOVED = {
+    "source": "/notes.md",
+    "destination": "/archive/notes.md",
+    "revision": 9,
+    "files": 1,
+    "warnings": [],
+}
 _MOVE = {"source": "/notes.md", "destination": "/archive/notes.md"}
 _DIFF = {
     "path": "/notes.md",
@@ -276,14 +282,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         body=serializers.PatchInput,
         answers={200: {"anyOf": [ref("Edited"), ref("Written")]}},
         example={"old_string": "hello", "new_string": "good morning"},
-        answered={"path": "/notes.md", "revision": 9, "occurrences": 1, "size": 13},
+        answered={"path": "/notes.md", "revision": 9, "occurrences": 1, "size": 13, "warnings": []},
         refusals=(404, 409, 412, 413),
         conditions=("If-Match", "If-None-Match"),
     ),
     ("FileView", "DELETE"): Operation(
         summary="Delete a file or a folder",
         answers={200: ref("Deleted")},
-        answered={"path": "/notes.md", "revision": 10, "files": 1},
+        answered={"path": "/notes.md", "revision": 10, "files": 1, "warnings": []},
         refusals=(404, 409, 412),
         conditions=("If-Match", "If-None-Match"),
     ),
@@ -319,7 +325,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         body=serializers.UploadInput,
         answers={200: items(ref("Uploaded"))},
         example={"files": [{"path": "/notes.md", "content": "aGVsbG8K"}]},
-        answered={"items": [{"path": "/notes.md", "error": None}]},
+        answered={"items": [{"path": "/notes.md", "error": None, "warnings": []}]},
         refusals=(404, 413),
     ),
     ("DownloadView", "POST"): Operation(
@@ -360,7 +366,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("EntryView", "DELETE"): Operation(
         summary="Retire an entry",
         answers={200: ref("EntryRetired")},
-        answered={"id": _ENTRY["id"], "path": _ENTRY["path"], "revision": 8},
+        answered={"id": _ENTRY["id"], "path": _ENTRY["path"], "revision": 8, "warnings": []},
         refusals=(404, 409, 412),
         conditions=("If-Match", "If-None-Match"),
     ),
@@ -509,7 +515,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         body=serializers.RestoreInput,
         answers={200: ref("Restored")},
         example={"path": "/notes.md", "message": "the old text was right"},
-        answered={"revision": 11, "paths": ["/notes.md"]},
+        answered={"revision": 11, "paths": ["/notes.md"], "warnings": []},
         refusals=(404, 409, 410),
     ),
     ("UndoView", "POST"): Operation(
@@ -517,7 +523,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         body=serializers.UndoInput,
         answers={200: ref("Undone")},
         example={"revision": 7, "dry_run": True},
-        answered={"revision": 11, "undone": [7], "paths": ["/notes.md"], "conflicts": []},
+        answered={"revision": 11, "undone": [7], "paths": ["/notes.md"], "conflicts": [], "warnings": []},
         refusals=(404, 409, 410),
     ),
     ("ZipExportView", "GET"): Operation(
