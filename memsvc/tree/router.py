@@ -449,11 +449,17 @@ def _heading(file: File) -> str:
     return _heading_of(file.path, files.live_blocks(file).filter(expires_at__isnull=True).first())
 
 
+def usual_description(path: str) -> str:
+    """What a new tree says of a file of its own; "" of any other."""
+    usual = _SCAFFOLD_ROWS.get(path)
+    return usual.description if usual else ""
+
+
 def _heading_of(path: str, first: Block | None) -> str:
     """How a file is described by how it begins; one of every tree's own as in a new tree, unless a person did."""
-    usual = _SCAFFOLD_ROWS.get(path)
+    usual = usual_description(path)
     if first is None or first.kind == BlockKind.ENTRY or first.raw is not None:
-        return usual.description if usual else ""
+        return usual
     if usual and first.text.startswith(format.SCAFFOLD[path]):
-        return usual.description
+        return usual
     return format.first_heading(first.text)

@@ -45,6 +45,9 @@ def _in_index(tree: Tree, index: File) -> Iterator[Misstatement]:
 def _wrong_in(tree: Tree, file: File, block: Block, row: IndexRow) -> Iterator[str]:
     mark, told = router.mark_of(tree, file.path, block, row), router.row_of_file(file)
     says_so = mark.origin is Origin.HAND or row.description == told.description
+    # What a new tree says of a file holds until a summary says more.
+    if told.origin is not Origin.SUMMARY and row.description == router.usual_description(file.path):
+        says_so = True
     if not says_so and not _is_said_further_up(file, row.description, told):
         yield f"says {row.description!r} where its file says {told.description!r}"
     # A row that a person wrote may well leave tags out.
