@@ -179,8 +179,28 @@ def _with_fault_quoted(line: str) -> str:
 def key_lines(text: str) -> list[tuple[str, str]]:
     """Cut the lines between two fences by the keys that they are about; nothing where two share a line.
 
-    Comments and blank lines belong to the key below them, those below all keys to the last one.
+    Comments and blank lines belong to the key below them, those below all keys to the last one. Lines that are read
+    only as `read_frontmatter` mends them are given as they stand.
     """
+    try:
+        starts = _key_starts(text)
+    except yaml.YAMLError:
+        try:
+            # Mending changes no line's number.
+            starts = _key_starts(_with_faults_quoted(text) or text)
+        except yaml.YAMLError:
+            return []
+    lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text)
+    firsts = [_first_line_of(lines, line) for _, line in starts]
+    if len({line for _, line in starts}) < len(starts):
+        return []
+    ends = [*firsts[1:], len(lines)]
+    return [
+        (key, "".join(lines[start:end])) for (key, _), start, end in zip(starts, firsts, ends, strict=True)
+    ]
+
+
+def _key_starts(text: str) -> list[tuple[str, int]]:
     parser: _Parser = _LOADER(text)
     starts: list[tuple[str, int]] = []
     try:
@@ -194,18 +214,9 @@ def key_lines(text: str) -> list[tuple[str, str]]:
                 depth -= 1
             if depth == 1 and isinstance(event, yaml.ScalarEvent | yaml.CollectionEndEvent):
                 is_key = not is_key
-    except yaml.YAMLError:
-        return []
     finally:
         parser.dispose()
-    lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text)
-    firsts = [_first_line_of(lines, line) for _, line in starts]
-    if len({line for _, line in starts}) < len(starts):
-        return []
-    ends = [*firsts[1:], len(lines)]
-    return [
-        (key, "".join(lines[start:end])) for (key, _), start, end in zip(starts, firsts, ends, strict=True)
-    ]
+    return starts
 
 
 def _first_line_of(lines: list[str], key_line: int) -> int:

@@ -1,0 +1,22 @@
+import pytest
+
+from memsvc.format import carried_lines
+
+
+@pytest.mark.parametrize(
+    ("given", "carried", "says"),
+    [
+        ("note: a: b\n", "note: a: b", {"note": "a: b"}),
+        ("summary: a: b\nticket: 007\n", "ticket: 007", {"ticket": "007"}),
+        (
+            "# why\nnote: @home\nlist:\n  - a\n",
+            "# why\nnote: @home\nlist:\n  - a",
+            {"note": "@home", "list": ["a"]},
+        ),
+    ],
+)
+def test_lines_that_no_yaml_reader_takes_are_carried_as_they_stand(
+    given: str, carried: str, says: dict[str, object]
+) -> None:
+    lines, metadata = carried_lines(f"---\nid: 01J9ZK8V5S6QW3X2Y1T0R9P8N7\n{given}---\n\n")
+    assert (lines, metadata) == (carried, says)
