@@ -192,7 +192,7 @@ def key_lines(text: str) -> list[tuple[str, str]]:
             return []
     lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text)
     firsts = [_first_line_of(lines, line) for _, line in starts]
-    if len({line for _, line in starts}) < len(starts):
+    if not starts or len({line for _, line in starts}) < len(starts):
         return []
     ends = [*firsts[1:], len(lines)]
     return [

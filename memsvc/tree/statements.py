@@ -309,9 +309,9 @@ def _stored(value: object) -> object:
 
 
 def terms_of(row: Block) -> Terms:
-    return row.known_terms or entry_terms(
-        row.summary, trimmed_body(row.text), row.tags, row.source, row.entry_id
-    )
+    # The rows of a migration have fields only.
+    known: Terms | None = getattr(row, "known_terms", None)
+    return known or entry_terms(row.summary, trimmed_body(row.text), row.tags, row.source, row.entry_id)
 
 
 _SET_TERMS = f"UPDATE tree_block SET tsv = {_TSV} WHERE tenant_id = %s AND id = %s"

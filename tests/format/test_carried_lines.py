@@ -20,3 +20,8 @@ def test_lines_that_no_yaml_reader_takes_are_carried_as_they_stand(
 ) -> None:
     lines, metadata = carried_lines(f"---\nid: 01J9ZK8V5S6QW3X2Y1T0R9P8N7\n{given}---\n\n")
     assert (lines, metadata) == (carried, says)
+
+
+@pytest.mark.parametrize("head", ["", "---\nid: mem_1\nnote: |\n  a\n  ---\n", "---\nid: mem_1\n---\n"])
+def test_a_head_without_lines_to_carry_has_none(head: str) -> None:
+    assert carried_lines(head) == ("", {})
