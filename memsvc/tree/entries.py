@@ -284,7 +284,7 @@ def splice(change: Change, file: File, target: Block, *, by: str) -> None:
     """Retire an entry without rewriting its text: the line is added when the file is rendered."""
     before = rendered(target)
     after = format.superseded(before, by)
-    if after.count(b"\n") == before.count(b"\n"):
+    if after.count(b"\n") == before.count(b"\n") or _is_cut_short(file, target, after):
         _rewrite(change, file, target, after)
         return
     spliced = len(after) - len(before)
@@ -299,8 +299,16 @@ def splice(change: Change, file: File, target: Block, *, by: str) -> None:
         files.save(change, file)
 
 
+def _is_cut_short(file: File, target: Block, data: bytes) -> bool:
+    """Whether an entry was stored when an indented `---` ended its frontmatter, which goes on below by today's rule:
+    a line above that `---` would stand in the middle of a value."""
+    if not target.head.rstrip().rpartition("\n")[2].startswith((" ", "\t")):
+        return False
+    return [block.kind for block in format.cut_file(file.path, data)] == [BlockKind.ENTRY]
+
+
 def _rewrite(change: Change, file: File, target: Block, data: bytes) -> None:
-    """An empty `superseded_by:` was filled in, so the text itself is another now."""
+    """Store an entry's text anew where an empty `superseded_by:` was filled in, or its rows end elsewhere now."""
     (block,) = format.cut_file(file.path, data)
     row = row_of(block, file, position=target.position, revision=change.number)
     row.expires_at = target.expires_at

@@ -150,6 +150,20 @@ def test_rows_that_older_rules_cut_read_as_they_were(memory: Access) -> None:
     )
 
 
+def test_a_block_scalar_that_older_rules_cut_is_superseded_below_it(memory: Access) -> None:
+    scalar = "note: |\n  a\n  ---\n  b\n"
+    services.write_file(memory, "/memory/raw.md", RAW.replace("facts\n---", f"facts\n{scalar}---"))
+    row = Block.objects.get(entry_id="mem_raw")
+    head, dashes, below = (row.head + row.text).partition("  ---\n")
+    Block.objects.filter(pk=row.pk).update(head=head + dashes, text=below)
+
+    added = add(memory, "New.", supersedes="mem_raw")
+
+    assert scalar in text(memory, "/memory/raw.md")
+    superseded = reads.get_entry(memory, "mem_raw").entry
+    assert (superseded.superseded_by, superseded.body) == (added.entry.entry_id, "Body.")
+
+
 LINES = [
     "",
     "text",
