@@ -19,6 +19,7 @@ _CATEGORY = re.compile(
     rf"^category[ \t]*:[ \t]*[\"']?(?:{'|'.join(MemoryCategory)})\b".encode(), re.MULTILINE
 )
 _CREATED = re.compile(rb"^created[ \t]*:", re.MULTILINE)
+_ID_LINE = re.compile(rb"^id:[ \t]+([^\s][^\n]{0,400})", re.MULTILINE)
 _CODE = re.compile(rb"^ {0,3}(?:```|~~~)", re.MULTILINE)
 
 
@@ -53,13 +54,14 @@ def problems_in(
     the entries whose id is one of those that are `doubled`, which more than one entry has. The cost
     grows with the blocks that are looked at, and where there is a problem with those above it.
     """
+    wanted = None if touched is None else set(touched)
     found: list[tuple[int, str, str]] = []
     position = 0
     for is_text, run in groupby(enumerate(blocks), key=lambda numbered: numbered[1].kind is BlockKind.TEXT):
         # Free text is one text, however it is stored.
         for part in [list(run)] if is_text else [[numbered] for numbered in run]:
             raw = b"".join(block.raw for _, block in part)
-            if touched is None or any(number in touched for number, _ in part):
+            if wanted is None or any(number in wanted for number, _ in part):
                 told = _problems(part[0][1], raw, gone=gone, doubled=doubled)
                 found += [(position + at, code, why) for at, code, why in told]
             position += len(raw)
@@ -88,11 +90,15 @@ def _problems(
         found.append((start, "duplicate_id", reason))
     found += _misread(raw)
     if not found:
-        for entry_id in gone:
-            at = re.search(rb"^id:[ \t]+[\"']?" + re.escape(entry_id.encode()) + rb"\b", raw, re.MULTILINE)
-            if at and (block.entry is None or block.entry.entry_id != entry_id):
-                reason = f"the entry {entry_id} is read as text here and can't be found any more"
-                found.append((at.start(), "entry_lost", reason))
+        told = {"" if block.entry is None else block.entry.entry_id}
+        for line in _ID_LINE.finditer(raw) if gone else ():
+            value = line[1].decode(errors="replace").strip()
+            # A comment may stand behind an id, and an id may hold blanks.
+            for entry_id in (value.strip("\"'"), value.split()[0].strip("\"'")):
+                if entry_id in gone and entry_id not in told:
+                    told.add(entry_id)
+                    reason = f"the entry {entry_id} is read as text here and can't be found any more"
+                    found.append((line.start(), "entry_lost", reason))
     return found
 
 
@@ -133,8 +139,9 @@ def _has_keys(raw: bytes, start: int, end: int) -> bool:
 def _why_not(raw: bytes, fence: Fence, end: int, *, is_closed: bool) -> tuple[int, str, str]:
     stray = NO_FRONTMATTER.search(raw, fence.end, end)
     if stray is not None and is_closed:
-        line = raw[stray.start() :].split(b"\n", 1)[0].strip().decode(errors="replace")
-        shown = line if len(line) <= _SHOWN_CHARACTERS else line[:_SHOWN_CHARACTERS] + "…"
+        line = stray[0] + raw[stray.end() : stray.end() + 4 * _SHOWN_CHARACTERS + 4].split(b"\n", 1)[0]
+        text = line.decode(errors="replace").strip()
+        shown = text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
         return (
             stray.start(),
             "stray_line",

@@ -1,5 +1,7 @@
 """What the writer of a memory file is told about what can't be found in it."""
 
+import time
+
 import pytest
 
 from memsvc.format import MAX_TEXT_BLOCK, cut_file, problems_in
@@ -73,3 +75,35 @@ def test_a_thousand_problems_are_told_shortly() -> None:
     found = problems_in(cut_file(NOTES, ("\n" + ENTRY.replace("facts", "fact")).encode() * 1000))
     assert (len(found), found[-1].code) == (51, "more_problems")
     assert "950 more" in found[-1].reason
+
+
+@pytest.mark.parametrize(
+    ("piece", "copies", "options"),
+    [
+        ("\n---\nid: x\nStray\ncreated: x\n---\n\n", 40_000, {}),
+        ("\n---\nid: x\n---\n", 30_000, {"touched": list(range(30_000))}),
+        ("some text\n", 10_000, {"gone": {f"mem_{n}" for n in range(4_000)}}),
+    ],
+)
+def test_a_large_file_is_looked_through_in_time_that_grows_with_it(
+    piece: str, copies: int, options: dict[str, object]
+) -> None:
+    def seconds(text: str) -> float:
+        blocks = cut_file(NOTES, text.encode())
+        begun = time.process_time()
+        problems_in(blocks, **options)  # type: ignore[arg-type]
+        return time.process_time() - begun
+
+    # What it costs to cut the file grows with it.
+    begun = time.process_time()
+    cut_file(NOTES, piece.encode() * copies)
+    cutting = time.process_time() - begun
+    assert seconds(piece * copies) < 4 * cutting + 0.5
+
+
+def test_an_entry_is_found_as_text_in_each_way_to_write_its_id() -> None:
+    for written in ("mem_2", '"mem_2"', "'mem_2'  ", "mem_2 # old", "mem_2\r"):
+        text = f"text\n```\n---\nid: {written}\n---\n```\n"
+        assert told(text, gone={"mem_2", "mem_3"}) == [(4, "entry_lost")], written
+    assert told("```\nid: mem_23\n```\n", gone={"mem_2"}) == []
+    assert told("```\nid: my id\n```\n", gone={"my id"}) == [(2, "entry_lost")]
