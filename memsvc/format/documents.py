@@ -21,7 +21,16 @@ from memsvc.format.entries import (
     read_entry,
 )
 from memsvc.format.errors import InvalidEntry
-from memsvc.format.fences import BOM, SEPARATOR, EntrySpan, code_closing, entry_spans, unterminated_at
+from memsvc.format.fences import (
+    BOM,
+    SEPARATOR,
+    EntrySpan,
+    Fence,
+    code_closing,
+    entry_spans,
+    structure,
+    unterminated_at,
+)
 from memsvc.format.frontmatter import text_line
 from memsvc.format.indexes import cut_index
 from memsvc.format.paths import is_memory_file, is_router
@@ -155,12 +164,12 @@ def with_superseded(data: bytes, entry_id: str, by: str) -> bytes:
 
 
 def _cut_memory_file(data: bytes, known: Mapping[bytes, BlockKind] = _NONE_KNOWN) -> list[Block]:
-    spans = entry_spans(data)
+    found = structure(data)
+    spans = found.spans
     starts = _stored_starts(data, spans)
     ends = [*starts[1:], len(data)]
-    blocks = [
-        Block(BlockKind.TEXT, piece) for piece in _free_text_pieces(data[: starts[0]] if starts else data)
-    ]
+    pieces = _free_text_pieces(data[: starts[0]]) if starts else _pieces_above(data, found.unterminated)
+    blocks = [Block(BlockKind.TEXT, piece) for piece in pieces]
     blocks += [
         _known_block(data, span, start, end, known) or _limited(_entry_block(data, span, start, end))
         for span, start, end in zip(spans, starts, ends, strict=False)
@@ -201,13 +210,16 @@ def _end_of_content(data: bytes, floor: int, end: int) -> int:
 
 
 def _free_text_pieces(data: bytes) -> Iterator[bytes]:
+    return _pieces_above(data, structure(data).unterminated if len(data) > MAX_TEXT_BLOCK else None)
+
+
+def _pieces_above(data: bytes, unterminated: Fence | None) -> Iterator[bytes]:
     # An unterminated frontmatter stays in one piece, for `append_to` to see that it would swallow an entry.
-    open_at = unterminated_at(data) if len(data) > MAX_TEXT_BLOCK else None
-    if open_at is None or len(data) - open_at > MAX_BODY_BYTES:
+    if unterminated is None or len(data) - unterminated.start > MAX_BODY_BYTES:
         yield from text_pieces(data)
     else:
-        yield from text_pieces(data[:open_at])
-        yield data[open_at:]
+        yield from text_pieces(data[: unterminated.start])
+        yield data[unterminated.start :]
 
 
 def _last_piece(data: bytes) -> bytes:

@@ -203,22 +203,18 @@ class _Code:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        has_any = b"```" in data or b"~~~" in data
-        self._openings = list(_CODE_OPENING.finditer(data)) if has_any else []
-        self._next = 0
         self._block: CodeBlock | None = None
         self._begin(0)
+        has_any = b"```" in data or b"~~~" in data
+        self._next = _CODE_OPENING.search(data) if has_any else None
 
     def covers(self, at: int) -> bool:
         """Whether a line that begins at an offset, which never goes back, is code."""
-        while self._next < len(self._openings):
-            opening = self._openings[self._next]
-            if opening.start() >= at:
-                break
-            self._next += 1
+        while (opening := self._next) is not None and opening.start() < at:
             if opening.start() >= self._from and self._is_by_itself(opening):
                 self._block = self._block_from(opening)
                 self._begin(self._block.end)
+            self._next = _CODE_OPENING.search(self._data, max(opening.end(), self._from))
         return self._block is not None and at < self._block.end
 
     def begin_text(self, at: int) -> None:
