@@ -215,7 +215,7 @@ def _free_text_pieces(data: bytes) -> Iterator[bytes]:
 
 def _pieces_above(data: bytes, unterminated: Fence | None) -> Iterator[bytes]:
     # An unterminated frontmatter stays in one piece, for `append_to` to see that it would swallow an entry.
-    if unterminated is None or len(data) - unterminated.start > MAX_BODY_BYTES:
+    if unterminated is None or len(data) <= MAX_TEXT_BLOCK or len(data) - unterminated.start > MAX_BODY_BYTES:
         yield from text_pieces(data)
     else:
         yield from text_pieces(data[: unterminated.start])
