@@ -91,6 +91,11 @@ def entry_spans(data: bytes, *, closed_by_indented: bool = False) -> list[EntryS
     return structure(data, closed_by_indented=closed_by_indented).spans
 
 
+def ends_indented(head: str) -> bool:
+    """Whether an entry's text up to its body ends with an indented `---`, as it could in what older rules stored."""
+    return head.rstrip().rpartition("\n")[2].startswith((" ", "\t"))
+
+
 def unterminated_at(data: bytes) -> int | None:
     """Return where a frontmatter with an id begins that the end of the data leaves open, None where none does.
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from memsvc.format.documents import BlockKind, cut_file
+from memsvc.format.fences import ends_indented
 from memsvc.format.indexes import cut_index, parse_row
 from memsvc.format.paths import is_memory_file, is_router, parent_of, router_of
 from memsvc.format.text import count_lines
@@ -82,7 +83,7 @@ def _read_otherwise(path: str, data: bytes, stored: Sequence[tuple[str, str]]) -
     changes += [
         (entry_id, "an entry whose frontmatter ends further below")
         for entry_id, head in stored
-        if head.rstrip().rpartition("\n")[2].startswith((" ", "\t")) and entry_id in now
+        if ends_indented(head) and entry_id in now
     ]
     for entry_id, read_as in changes:
         at = re.search(rb"^id[ \t]*:[ \t]+[\"']?" + re.escape(entry_id.encode()), data, re.MULTILINE)

@@ -14,6 +14,7 @@ from memsvc.format import (
     MemoryEntry,
     Metadata,
 )
+from memsvc.format.fences import ends_indented
 from memsvc.tree import files, router, statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content, entry_of, rendered, row_of
@@ -302,7 +303,7 @@ def splice(change: Change, file: File, target: Block, *, by: str) -> None:
 def _is_cut_short(file: File, target: Block, data: bytes) -> bool:
     """Whether an entry was stored when an indented `---` ended its frontmatter, which goes on below by today's rule:
     a line above that `---` would stand in the middle of a value."""
-    if not target.head.rstrip().rpartition("\n")[2].startswith((" ", "\t")):
+    if not ends_indented(target.head):
         return False
     return [block.kind for block in format.cut_file(file.path, data)] == [BlockKind.ENTRY]
 
