@@ -15,7 +15,7 @@ from memsvc.tree import reads, statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import CurrentVersion, OutOfSight
 from memsvc.tree.models import Block, File, Redaction, Tree
-from memsvc.tree.reads.moment import Moment, moment
+from memsvc.tree.moment import Moment, moment
 from memsvc.tree.reads.versions import FileChanged, find_change, numbers_of
 from memsvc.tree.results import MemoryVersion
 from memsvc.tree.scope import holding

@@ -14,7 +14,7 @@ from django.db import connection
 
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block, File, Revision, Tree
-from memsvc.tree.reads.moment import moment
+from memsvc.tree.moment import moment
 from memsvc.tree.reads.origins import line_revisions
 from memsvc.tree.scope import holding
 from tenants.actors import SYSTEM

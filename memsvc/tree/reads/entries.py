@@ -20,12 +20,12 @@ from memsvc.format.text import folded
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import entry_of
+from memsvc.tree.cursors import after_entry, cursor_of_entry
 from memsvc.tree.entries import entry_etag
 from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.models import Block, BlockQuerySet, Revision
-from memsvc.tree.reads.cursors import after_entry, cursor_of_entry
+from memsvc.tree.moment import Moment, moment
 from memsvc.tree.reads.metadata import with_metadata
-from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.results import EntriesPage, EntryRead
 from memsvc.tree.words import tag_keys
 

@@ -12,12 +12,12 @@ from django.db.models import Q, QuerySet
 from memsvc.format import canonical_folder, in_utc
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import RENDERED, content, entry_of, rendered
+from memsvc.tree.cursors import after_number, cursor_of_number
 from memsvc.tree.errors import FileNotFound, RevisionNotFound, TooLarge
 from memsvc.tree.files import decodes
 from memsvc.tree.lines import Range, line_differences, lines_of
 from memsvc.tree.models import Block, BlockQuerySet, File, FileQuerySet, Revision
-from memsvc.tree.reads.cursors import after_number, cursor_of_number
-from memsvc.tree.reads.moment import Moment, moment
+from memsvc.tree.moment import Moment, moment
 from memsvc.tree.results import (
     EntryChange,
     FileChange,

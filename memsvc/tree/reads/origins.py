@@ -15,8 +15,8 @@ from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.files import decodes
 from memsvc.tree.lines import carried
 from memsvc.tree.models import Block, BlockQuerySet, File
+from memsvc.tree.moment import Moment, moment
 from memsvc.tree.reads.history import read_revision, revisions_of
-from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.results import Blame, BlamedLine, EntryVersion, RevisionRead
 
 _BLOCKS_AT_ONCE = 200

@@ -12,8 +12,8 @@ from django.db.models import Q
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.models import Block, File, Revision
+from memsvc.tree.moment import Moment, moment
 from memsvc.tree.reads.history import read_revision
-from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.results import RevisionRead
 
 # Looking up what was touched goes through the whole tree, so it is done for many revisions at once.

@@ -10,7 +10,7 @@ from itertools import batched, groupby
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import rendered
 from memsvc.tree.models import File, Revision, Tree
-from memsvc.tree.reads.moment import Moment, moment
+from memsvc.tree.moment import Moment, moment
 from memsvc.tree.results import Listed
 
 # Files are read in groups of about this many bytes; one that is larger is streamed by itself.

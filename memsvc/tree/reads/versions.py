@@ -17,12 +17,12 @@ from django.db.models.functions import Coalesce
 
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import rendered
+from memsvc.tree.cursors import after_version, cursor_of_version
 from memsvc.tree.errors import VersionNotFound
 from memsvc.tree.files import MAX_FILE_BYTES
 from memsvc.tree.models import Block, BlockQuerySet, File, Redaction, Revision
-from memsvc.tree.reads.cursors import after_version, cursor_of_version
+from memsvc.tree.moment import Moment, moment
 from memsvc.tree.reads.history import read_revision, revisions_of
-from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.results import MemoryVersion, RedactionRead, VersionsPage
 
 # What a memory may be made with, and what a list shows of each.
