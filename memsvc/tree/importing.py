@@ -251,10 +251,8 @@ class Import:
         """When something that a file here once held was last taken out of the history for good."""
         if not past:
             return None
-        erased = Redaction.objects.filter(
-            tenant_id=self._change.tree.tenant_id,
-            tree_id=self._change.tree.pk,
-            file_id__in={file.content_id for file in past},
+        erased = Redaction.objects.of(self._change.tree).filter(
+            file_id__in={file.content_id for file in past}
         )
         newest: datetime | None = erased.aggregate(newest=Max("at"))["newest"]
         return newest

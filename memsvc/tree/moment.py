@@ -33,13 +33,8 @@ class Moment:
         return statements.tree_now(self.access.tree)
 
     def files(self) -> FileQuerySet:
-        files = File.objects.of(self.access.tree).standing(self.revision)
-        prefix = self.access.prefix
-        return (
-            files
-            if prefix == "/"
-            else files.filter(Q(path=prefix) | Q(path__gt=prefix + "/", path__lt=prefix + "0"))
-        )
+        standing = File.objects.of(self.access.tree).standing(self.revision)
+        return standing.at_or_below(self.access.prefix)
 
     def blocks(self) -> BlockQuerySet:
         """All visible blocks of the tree; callers narrow them to files that the access sees."""
@@ -114,8 +109,7 @@ class Moment:
 
     def _times(self, files: Sequence[File], totals: dict[UUID, dict[str, Any]]) -> dict[int, datetime]:
         numbers = {_changed(file, totals.get(file.content_id)) for file in files}
-        tree = self.access.tree
-        rows = Revision.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk, number__in=numbers)
+        rows = Revision.objects.of(self.access.tree).filter(number__in=numbers)
         return dict(rows.values_list("number", "at"))
 
 

@@ -18,7 +18,7 @@ from memsvc.format import (
     checked_text,
     visible_path,
 )
-from memsvc.tree import arrivals, entries, files, importing, restoring, router
+from memsvc.tree import arrivals, entries, files, importing, router
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival, ForeignEntry
 from memsvc.tree.drafts import EntryDraft, OnConflict, Precondition, SuccessorDraft
@@ -37,6 +37,8 @@ from memsvc.tree.errors import (
     TreeError,
     UndoRefused,
 )
+from memsvc.tree.history import restore as restoring
+from memsvc.tree.history import undo as undoing
 from memsvc.tree.models import Block, File
 from memsvc.tree.operations import (
     AddEntry,
@@ -325,8 +327,8 @@ def undo(
         raise InvalidText("name either the revision or the actor whose changes are to be undone")
     try:
         with one_revision(access, "undo", message, rehearsed=rehearse) as change:
-            revisions = restoring.revisions_to_undo(change, revision=revision, actor=actor, since=since)
-            done = restoring.undo(change, access, revisions)
+            revisions = undoing.revisions_to_undo(change, revision=revision, actor=actor, since=since)
+            done = undoing.undo(change, access, revisions)
             told = tuple(change.warnings)
             if rehearse:
                 raise _Rehearsed(

@@ -164,10 +164,7 @@ def _filtered(now: Moment, entries: BlockQuerySet, wanted: EntryFilter) -> Block
             tag_keys__overlap=tag_keys(_searchable(tag, "tags") for tag in wanted.any_tags)
         )
     if wanted.actor is not None:
-        tree = now.access.tree
-        theirs = Revision.objects.filter(
-            tenant_id=tree.tenant_id, tree_id=tree.pk, actor_id=_searchable(wanted.actor, "actor")
-        )
+        theirs = Revision.objects.of(now.access.tree).filter(actor_id=_searchable(wanted.actor, "actor"))
         entries = entries.filter(added_in__in=theirs.values("number"))
     if wanted.source is not None:
         entries = entries.filter(source=_searchable(wanted.source, "source"))
@@ -209,7 +206,7 @@ def _within(now: Moment, entries: BlockQuerySet, path_prefix: str | None) -> Blo
     if now.revision is not None:
         files = now.files()
         for prefix in prefixes:
-            files = files.under(prefix) | files.filter(path=prefix)
+            files = files.at_or_below(prefix)
         ids = [id for pair in files.values_list("pk", "former_of") for id in pair if id]
         return entries.filter(file_id__in=ids)
     for prefix in prefixes:
@@ -240,8 +237,7 @@ def _paths(now: Moment, blocks: list[Block]) -> dict[object, str]:
     if now.revision is None:
         return {}
     ids = {block.file_id for block in blocks}
-    files = now.files().filter(Q(pk__in=ids) | Q(former_of__in=ids))
-    return {file.content_id: file.path for file in files}
+    return {file.content_id: file.path for file in now.files().of_contents(ids)}
 
 
 def _searchable(text: str, field: str) -> str:

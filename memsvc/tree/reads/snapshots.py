@@ -119,5 +119,5 @@ def snapshot(access: Access, *, revision: int | None = None) -> Iterator[Snapsho
     with moment(access, revision) as now:
         row = Tree.objects.get(tenant_id=tree.tenant_id, pk=tree.pk)
         number = row.revision if revision is None else revision
-        made = Revision.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk, number=number).first()
+        made = Revision.objects.of(tree).filter(number=number).first()
         yield Snapshot(revision=number, at=made.at if made else row.created_at, _moment=now)
