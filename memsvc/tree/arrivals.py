@@ -6,7 +6,7 @@ So the lock is held only while rows are compared and written, and memory does no
 import hashlib
 import pickle
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -34,7 +34,8 @@ _NO_EXPIRIES: Final[FileExpiries] = MappingProxyType({})
 class Arrival(NamedTuple):
     """A file to bring in. `base` is the SHA-256 that it had when it was exported, empty where that isn't known.
 
-    `revision` is the revision of this very tree that it was exported from, None where it comes from elsewhere.
+    `blocks` are what `cut_file` makes of it, where that has been done. `revision` is the revision of this very tree
+    that it was exported from, None where it comes from elsewhere.
     """
 
     path: str
@@ -42,6 +43,7 @@ class Arrival(NamedTuple):
     expiries: FileExpiries = _NO_EXPIRIES
     base: str = ""
     revision: int | None = None
+    blocks: Sequence[format.Block] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,8 @@ def prepared_files(access: Access, arriving: Iterable[Arrival]) -> Iterator[Spoo
 
 def _prepared(access: Access, arrival: Arrival) -> PreparedFile:
     file = File(tenant_id=access.tree.tenant_id, tree_id=access.tree.pk, path=arrival.path)
-    blocks = cut_as_before([], format.cut_file(arrival.path, arrival.data))
+    cut = format.cut_file(arrival.path, arrival.data) if arrival.blocks is None else arrival.blocks
+    blocks = cut_as_before([], cut)
     rows = [row_of(block, file, position=0, revision=0, first=n == 0) for n, block in enumerate(blocks)]
     seen = Counter[str]()
     for row in rows:
@@ -136,7 +139,7 @@ def _prepared(access: Access, arrival: Arrival) -> PreparedFile:
             seen[name] += 1
         _read_terms(row)
     sha256 = hashlib.sha256(arrival.data).hexdigest()
-    return PreparedFile(arrival, sha256, format.dominant_newline(arrival.data), rows)
+    return PreparedFile(arrival._replace(blocks=None), sha256, format.dominant_newline(arrival.data), rows)
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from memsvc.format import (
 from memsvc.tree import arrivals, entries, files, importing, router
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival, ForeignEntry
+from memsvc.tree.blocks import content
 from memsvc.tree.drafts import EntryDraft, OnConflict, Precondition, SuccessorDraft
 from memsvc.tree.edits import replace_text
 from memsvc.tree.errors import (
@@ -412,7 +413,8 @@ def _append(access: Access, operation: AppendFile) -> Step[Written]:
     def append(change: Change) -> Written:
         file = files.find(change, path)
         files.check(change, file, operation.precondition, path)
-        return filled(change, path, file, (files.content_now(change, file) if file else b"") + data)
+        every = list(files.live_blocks(file)) if file else []
+        return filled(change, path, file, content(files.visible_at(change, every)) + data, every=every)
 
     return append
 
@@ -421,15 +423,17 @@ def _encoded(text: str) -> bytes:
     return checked_text(text, field="content", max_bytes=files.MAX_FILE_BYTES, nul_allowed=True).encode()
 
 
-def filled(change: Change, path: str, file: File | None, data: bytes) -> Written:
-    """Give a file (a new one where it is None) its content, and tell the index.
+def filled(
+    change: Change, path: str, file: File | None, data: bytes, *, every: Sequence[Block] | None = None
+) -> Written:
+    """Give a file (a new one where it is None) its content, and tell the index; `every` as of `files.fill`.
 
     What a new file may be called is said here and not where the path is read: one whose name is refused today may
     stand in a tree from before, and be written on.
     """
     created = file is None
     file = file or files.create(change, visible_path(path))
-    shown = files.fill(change, file, data)
+    shown = files.fill(change, file, data, every=every)
     if shown is not None:
         _tell_index(change, file, shown, created=created)
     return Written(
@@ -461,14 +465,15 @@ def _edit(access: Access, operation: EditFile) -> Step[Edited]:
         files.check(change, file, operation.precondition, path)
         if not file.is_text:
             raise NotText
+        every = list(files.live_blocks(file))
         text, occurrences = replace_text(
-            files.content_now(change, file).decode(),
+            content(files.visible_at(change, every)).decode(),
             operation.old_string,
             operation.new_string,
             replace_all=operation.replace_all,
             newline=file.newline,
         )
-        written = filled(change, path, file, text.encode())
+        written = filled(change, path, file, text.encode(), every=every)
         return Edited(path, written.revision, occurrences, written.size, written.etag)
 
     return edit

@@ -85,9 +85,10 @@ def restore_entry(change: Change, access: Access, entry_id: str, revision: int) 
     file = now.file if now else files.find(change, path)
     created = file is None
     file = file or files.create(change, path)
-    rows = files.visible_at(change, list(files.live_blocks(file)))
+    every = list(files.live_blocks(file))
+    rows = files.visible_at(change, every)
     data = b"".join(_replaced(rows, now, text, file)) if now else _appended(content(rows), text, file)
-    filled = files.fill(change, file, data, expiries=files.expiries_of([was]))
+    filled = files.fill(change, file, data, expiries=files.expiries_of([was]), every=every)
     if created or filled is not None:
         tell_index(change, gone=[], back=[path], indexes=[])
     return path

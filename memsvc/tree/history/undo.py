@@ -171,13 +171,17 @@ def _undo_file(undoing: _Undoing, done: _Done) -> str:
         return "the file has been deleted since"
     if file.path != done.after:
         return "the file has been moved since"
-    current = files.content_now(undoing.change, file)
-    merged = merge(done.new, done.old, current)
+    every = list(files.live_blocks(file))
+    merged = merge(done.new, done.old, content(files.visible_at(undoing.change, every)))
     if merged is None:
         return "the same lines have changed since"
-    if done.before != done.after and (problem := _move_back(undoing, file, done.before)):
-        return problem
-    if files.fill(undoing.change, file, merged, expiries=files.expiries_of(done.was)) is not None:
+    if done.before != done.after:
+        if problem := _move_back(undoing, file, done.before):
+            return problem
+        # Its name may have it cut in another way now.
+        every = list(files.live_blocks(file))
+    expiries = files.expiries_of(done.was)
+    if files.fill(undoing.change, file, merged, expiries=expiries, every=every) is not None:
         undoing.back.add(file.path)
     return ""
 
