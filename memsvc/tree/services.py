@@ -262,18 +262,18 @@ def import_files(
     with (
         arrivals.prepared_files(access, _fitting(imported)) as some,
         arrivals.prepared_entries(access, entries) as single,
+        suppress(_NotKept),
+        one_revision(access, "tree.import", message, rehearsed=rehearse) as change,
     ):
-        revision = 0
-        with suppress(_NotKept), one_revision(access, "tree.import", message, rehearsed=rehearse) as change:
-            bringing = importing.Import(change, access, on_conflict)
-            for group in some:
-                bringing.bring_files(group)
-            change.index_behind = bool(bringing.files)
-            outcomes = bringing.bring_entries(single)
-            bringing.finish()
-            revision = change.number - 1 if rehearse else change.current
-            if rehearse:
-                raise _NotKept
+        bringing = importing.Import(change, access, on_conflict)
+        for group in some:
+            bringing.bring_files(group)
+        change.index_behind = bool(bringing.files)
+        outcomes = bringing.bring_entries(single)
+        bringing.finish()
+        if rehearse:
+            raise _NotKept
+    revision = change.number - 1 if rehearse else change.current
     return ImportResult(revision, bringing.files, outcomes, bringing.differences)
 
 
@@ -326,27 +326,21 @@ def undo(
     """
     if (revision is None) == (actor is None):
         raise InvalidText("name either the revision or the actor whose changes are to be undone")
-    try:
-        with one_revision(access, "undo", message, rehearsed=rehearse) as change:
-            revisions = undoing.revisions_to_undo(change, revision=revision, actor=actor, since=since)
-            done = undoing.undo(change, access, revisions)
-            told = tuple(change.warnings)
-            if rehearse:
-                raise _Rehearsed(
-                    Undone(change.number - 1, done.undone, done.paths, done.conflicts, warnings=told)
-                )
-            if done.conflicts and not skip_conflicts:
-                raise UndoRefused(done.conflicts)
-    except _Rehearsed as rehearsed:
-        return rehearsed.answer
-    return Undone(change.current, done.undone, done.paths, done.conflicts, warnings=told)
-
-
-class _Rehearsed(Exception):
-    """Ends a change that is not to be kept."""
-
-    def __init__(self, answer: Undone) -> None:
-        self.answer = answer
+    with suppress(_NotKept), one_revision(access, "undo", message, rehearsed=rehearse) as change:
+        revisions = undoing.revisions_to_undo(change, revision=revision, actor=actor, since=since)
+        done = undoing.undo(change, access, revisions)
+        told = tuple(change.warnings)
+        if rehearse:
+            raise _NotKept
+        if done.conflicts and not skip_conflicts:
+            raise UndoRefused(done.conflicts)
+    return Undone(
+        change.number - 1 if rehearse else change.current,
+        sorted(done.undone, reverse=True),
+        sorted(done.gone | done.back),
+        done.conflicts,
+        warnings=told,
+    )
 
 
 # --- one change -------------------------------------------------------------------------------------------------

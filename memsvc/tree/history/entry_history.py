@@ -1,6 +1,6 @@
 """How an entry came to be what it is."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from django.db import connection
 
@@ -24,7 +24,7 @@ def entry_history(access: Access, entry_id: str) -> list[EntryVersion]:
         states = [
             state
             for each in reversed(_lineage(now, entry_id, oldest))
-            for state in _from_oldest(_states(now, each, oldest), oldest)
+            for state in _from_oldest([*_states(now, each, oldest)], oldest)
         ]
         if not any(block.entry_id == entry_id for _, _, _, block in states):
             raise EntryNotFound(entry_id)
@@ -62,19 +62,10 @@ def _lineage(now: Moment, entry_id: str, oldest: int) -> list[str]:
 type _State = tuple[int, str, str, Block]
 
 
-def _from_oldest(states: Iterable[_State], oldest: int) -> Iterator[_State]:
+def _from_oldest(states: Sequence[_State], oldest: int) -> list[_State]:
     """All up to the oldest revision that is kept as one: how that came about may be gone."""
-    earlier: _State | None = None
-    for state in states:
-        if state[0] <= oldest:
-            earlier = (state[0], "kept", *state[2:])
-            continue
-        if earlier is not None:
-            yield earlier
-            earlier = None
-        yield state
-    if earlier is not None:
-        yield earlier
+    earlier = [(number, "kept", path, block) for number, _, path, block in states if number <= oldest]
+    return [*earlier[-1:], *(state for state in states if state[0] > oldest)]
 
 
 def _states(now: Moment, entry_id: str, oldest: int) -> Iterator[_State]:

@@ -24,10 +24,10 @@ MAX_UNDONE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class _Undoing:
-    """An undoing in progress: the paths that were taken away and brought back, and what could not be undone.
+class Undoing:
+    """The paths that undoing took away and brought back, the revisions of which it undid something, and the rest.
 
-    The rows of those that were `moved` went along with them.
+    The rows of those paths that were `moved` went along with them.
     """
 
     change: Change
@@ -47,7 +47,6 @@ class _Done:
     or out of, what the access sees; `redacted` that some of what it held is gone for good.
     """
 
-    number: int
     file_id: UUID
     before: str | None
     after: str | None
@@ -90,32 +89,22 @@ def revisions_to_undo(
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Undoing:
-    """What undoing did: the revisions of which something was taken back, the paths that changed, and the rest."""
-
-    undone: list[int]
-    paths: list[str]
-    conflicts: list[UndoConflict]
-
-
 def undo(change: Change, access: Access, revisions: Sequence[Revision]) -> Undoing:
     """Take back what these revisions did, newest first, and keep what others did since.
 
     What can't be taken back, because the same lines or the same path have changed since, is left as it is.
     """
-    undoing = _Undoing(change, Moment(access, None, change.at))
+    undoing = Undoing(change, Moment(access, None, change.at))
     for revision in sorted(revisions, key=lambda revision: -revision.number):
         _undo_revision(undoing, revision.number)
-    changed = undoing.gone | undoing.back
-    if changed:
+    if undoing.gone or undoing.back:
         indexes = [path for path in undoing.back if format.is_router(path)]
         told = undoing.back - undoing.moved
         tell_index(change, gone=undoing.gone - undoing.back, back=told, indexes=indexes)
-    return Undoing(sorted(undoing.undone, reverse=True), sorted(changed), undoing.conflicts)
+    return undoing
 
 
-def _undo_revision(undoing: _Undoing, number: int) -> None:
+def _undo_revision(undoing: Undoing, number: int) -> None:
     seen = sorted(_done(undoing.seen, number), key=lambda done: (done.order, done.path))
     only_indexes = all(format.is_router(done.path) for done in seen)
     # An index that changed with the files that it lists does so again.
@@ -153,10 +142,10 @@ def _done(seen: Moment, number: int) -> Iterator[_Done]:
         if before == after and old == new and not redacted:
             continue
         both = places.stood(file_id, number - 1) and places.stood(file_id, number)
-        yield _Done(number, file_id, before, after, was, old, new, both and None in (before, after), redacted)
+        yield _Done(file_id, before, after, was, old, new, both and None in (before, after), redacted)
 
 
-def _undo_file(undoing: _Undoing, done: _Done) -> str:
+def _undo_file(undoing: Undoing, done: _Done) -> str:
     """Undo what was done to a file; the answer is why it can't be, or nothing."""
     if done.crosses:
         return "the file was moved across the edge of the part of the tree that is open here"
@@ -194,7 +183,7 @@ def _standing(change: Change, done: _Done) -> File | None:
     return files.find(change, done.after) if done.after else None
 
 
-def _undelete(undoing: _Undoing, path: str, done: _Done) -> str:
+def _undelete(undoing: Undoing, path: str, done: _Done) -> str:
     there = files.find(undoing.change, path)
     if there is not None and files.content_now(undoing.change, there) == done.old:
         return ""
@@ -206,7 +195,7 @@ def _undelete(undoing: _Undoing, path: str, done: _Done) -> str:
     return ""
 
 
-def _uncreate(undoing: _Undoing, file: File | None, done: _Done) -> str:
+def _uncreate(undoing: Undoing, file: File | None, done: _Done) -> str:
     if file is None:
         return ""
     if file.path != done.after:
@@ -219,7 +208,7 @@ def _uncreate(undoing: _Undoing, file: File | None, done: _Done) -> str:
     return ""
 
 
-def _move_back(undoing: _Undoing, file: File, path: str) -> str:
+def _move_back(undoing: Undoing, file: File, path: str) -> str:
     if problem := _not_free(undoing, path):
         return problem
     before = file.path
@@ -233,7 +222,7 @@ def _move_back(undoing: _Undoing, file: File, path: str) -> str:
     return ""
 
 
-def _not_free(undoing: _Undoing, path: str) -> str:
+def _not_free(undoing: Undoing, path: str) -> str:
     if files.find(undoing.change, path) is not None:
         return f"another file stands at '{path}' now"
     try:
