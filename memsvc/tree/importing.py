@@ -456,4 +456,4 @@ def _copy(prepared: PreparedEntry) -> PreparedEntry:
     foreign = prepared.foreign
     entry_id = copied(foreign.path, Piece(prepared.text.encode(), foreign.entry.entry_id)).entry_id
     copy = replace(foreign, entry=replace(foreign.entry, entry_id=entry_id))
-    return replace(prepared, foreign=copy, text=copy.text, row=None)
+    return replace(prepared, foreign=copy, text=copy.block.raw.decode(), row=None)

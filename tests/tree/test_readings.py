@@ -4,6 +4,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from io import BytesIO
 from types import CodeType, FrameType
 from typing import Any
@@ -12,13 +13,14 @@ from zipfile import ZipFile
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memsvc.format import cut_file
+from memsvc.format import MemoryCategory, MemoryEntry, cut_file
 from memsvc.format.documents import compose_block
 from memsvc.format.entries import read_entry
 from memsvc.format.fences import structure
 from memsvc.transfer.imports import import_zip
 from memsvc.tree import services
 from memsvc.tree.access import Access
+from memsvc.tree.arrivals import ForeignEntry
 from memsvc.tree.drafts import SuccessorDraft
 from memsvc.tree.operations import AddEntry
 from tests.tree.support import FACTS, add, draft, entry_text
@@ -93,3 +95,11 @@ def test_an_edit_reads_the_blocks_of_its_file_once(memory: Access) -> None:
             sql for each in sent if (sql := each["sql"]).endswith('ORDER BY "tree_block"."position" ASC')
         ]
         assert len([sql for sql in whole if '"removed_in" IS NULL' in sql and 'added_in" <=' not in sql]) == 1
+
+
+def test_an_entry_of_an_import_is_composed_and_read_once(memory: Access) -> None:
+    entry = MemoryEntry("mem_1", datetime(2026, 1, 1, tzinfo=UTC), MemoryCategory.FACTS, "It rains.")
+    with calls(read_entry, cut_file) as found:
+        services.import_files(memory, entries=[ForeignEntry(FACTS, entry, metadata={"ticket": "A-1"})])
+
+    assert found["read_entry"] == 1
