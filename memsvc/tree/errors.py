@@ -33,7 +33,6 @@ class TreeNotFound(NotFound):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"There is no tree named '{name}'.")
-        self.name = name
 
 
 class FileNotFound(AtPath, NotFound):
@@ -109,7 +108,6 @@ class TreeArchived(Conflict):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"The tree '{name}' is archived: it can be read and cloned, but no longer changed.")
-        self.name = name
 
 
 class TreeExists(Conflict):
@@ -117,7 +115,6 @@ class TreeExists(Conflict):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"There is already a tree named '{name}'.")
-        self.name = name
 
 
 class AlreadySuperseded(Conflict):

@@ -14,7 +14,7 @@ from rest_framework.test import APIClient
 from memsvc.api import problems
 from memsvc.api.parsers import MAX_DEPTH, copy_body
 from memsvc.api.views import TenantView
-from memsvc.format import refusals
+from memsvc.format import CodedError, refusals
 from memsvc.transfer.refusals import ImportRefused
 from memsvc.tree import errors
 from tenants.authentication import REFUSAL
@@ -24,7 +24,7 @@ from tests.api.support import ENTRIES, FILES, SEARCH, paths, post, problem, send
 FILE = f"{FILES}/a.md"
 
 
-def every_subclass(kind: type[Exception]) -> set[type[Exception]]:
+def every_subclass[E: CodedError](kind: type[E]) -> set[type[E]]:
     found = {kind}
     for below in kind.__subclasses__():
         found |= every_subclass(below)
