@@ -23,6 +23,7 @@ from memsvc.tree.errors import AlreadySuperseded, EntryNotFound, InvalidSuperses
 from memsvc.tree.models import Block, File
 from memsvc.tree.results import EntryRetired, EntryWritten, WriteWarning
 from memsvc.tree.scope import Change
+from memsvc.tree.visibility import FOR_GOOD, has_expired, is_active, is_visible, visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def _composed(access: Access, draft: EntryDraft, after: Block | None = None) -> 
         expires_at = after.expires_at if after else None
     else:
         expires_at = format.in_utc(draft.expires_at) if draft.expires_at else None
-        if expires_at and expires_at <= datetime.now(tz=UTC):
+        if has_expired(expires_at, datetime.now(tz=UTC)):
             raise InvalidText("expires_at lies in the past; leave it out for an entry that stays")
     stored = next(block.entry for block in format.cut(text.encode()) if block.entry)
     return Composed(
@@ -205,7 +206,7 @@ def _sees(change: Change, access: Access, block: Block) -> bool:
 
 def _require_supersedable(target: Block, entry: MemoryEntry) -> None:
     """Compare-and-swap, since the tree is locked."""
-    if target.superseded_by:
+    if not is_active(target):
         raise AlreadySuperseded(target.entry_id, target.superseded_by)
     if target.category != entry.category:
         raise InvalidSupersession(
@@ -227,7 +228,7 @@ def _append(change: Change, file: File, last: Block | None, composed: Composed, 
     """
     start = last.position if last else 0
     if last is not None and not files.visible_at(change, [last]):
-        last = files.live_blocks(file).visible().last()
+        last = files.live_blocks(file).filter(visible(change.at)).last()
     before = rendered(last) if last else b""
     # Free text is one text: an earlier piece of it may open a code block.
     is_piece = last is not None and last.kind == BlockKind.TEXT and file.size != len(before)
@@ -257,9 +258,9 @@ def _append(change: Change, file: File, last: Block | None, composed: Composed, 
 def _addition(file: File, last: Block | None, text: str) -> bytes:
     """What to put below a file's last block, for it to be an entry also when that one has disappeared."""
     addition = format.append_to(rendered(last) if last else b"", text, newline=file.newline)
-    if last is None or last.expires_at is None:
+    if last is None or is_visible(last, FOR_GOOD):
         return addition
-    lasting = files.live_blocks(file).filter(expires_at__isnull=True).last()
+    lasting = files.live_blocks(file).filter(visible(FOR_GOOD)).last()
     later = format.append_to(rendered(lasting) if lasting else b"", text, newline=file.newline)
     return _apart(file, max(addition, later, key=len))
 
@@ -334,7 +335,9 @@ def retire(change: Change, access: Access, entry_id: str, precondition: Precondi
     _close_gap(change, file, block)
     if files.count(change, file):
         file.sha256 = ""
-        file.is_text = file.is_text or files.decodes(content(files.live_blocks(file).visible()))
+        file.is_text = file.is_text or files.decodes(
+            content(files.live_blocks(file).filter(visible(change.at)))
+        )
         files.save(change, file)
         told_of(change, file, gone=block)
     else:
@@ -345,9 +348,9 @@ def retire(change: Change, access: Access, entry_id: str, precondition: Precondi
 
 def _close_gap(change: Change, file: File, gone: Block) -> None:
     """Let what stood below a block be read below the one above it as it was, with a line between them if need be."""
-    visible = files.live_blocks(file).visible()
-    above = visible.filter(position__lt=gone.position).last()
-    below = visible.filter(position__gt=gone.position).first()
+    shown = files.live_blocks(file).filter(visible(change.at))
+    above = shown.filter(position__lt=gone.position).last()
+    below = shown.filter(position__gt=gone.position).first()
     if above is None or below is None:
         return
     data = rendered(below)

@@ -18,9 +18,10 @@ from memsvc.tree.arrivals import PreparedFile
 from memsvc.tree.blocks import content, cut_as_before, differences, is_spliced, rendered, row_of
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFailed, TooLarge
-from memsvc.tree.models import LIVE, Block, BlockQuerySet, File
+from memsvc.tree.models import Block, BlockQuerySet, File
 from memsvc.tree.results import WriteWarning
 from memsvc.tree.scope import Change
+from memsvc.tree.visibility import VISIBLE_BY, has_to_be_counted, is_visible, visible
 from tenants.ids import uuid7
 
 # Room between two neighbours' positions, so that inserting seldom needs a new numbering.
@@ -56,11 +57,10 @@ def find(change: Change, path: str) -> File | None:
 
 def is_hidden(change: Change, file: File) -> bool:
     """Whether a file holds blocks, of which readers see none."""
-    has_expired = file.next_expiry is not None and file.next_expiry <= change.at
-    if file.size and not has_expired:
+    if not has_to_be_counted(file, change.at):
         return False
-    expiries = list(live_blocks(file).values_list("expires_at", flat=True))
-    return bool(expiries) and all(moment and moment <= change.at for moment in expiries)
+    blocks = list(live_blocks(file).only(*VISIBLE_BY))
+    return bool(blocks) and not visible_at(change, blocks)
 
 
 def require(change: Change, path: str) -> File:
@@ -83,7 +83,7 @@ def content_now(change: Change, file: File) -> bytes:
 
 
 def live_blocks(file: File) -> BlockQuerySet:
-    return Block.objects.of_file(file).filter(LIVE)
+    return Block.objects.of_file(file).standing(None)
 
 
 def create(change: Change, path: str, *, newline: str = "\n") -> File:
@@ -338,7 +338,7 @@ def _keep_origins(closed: Sequence[Block], added: Sequence[Block]) -> None:
 
 
 def visible_at(change: Change, rows: Sequence[Block]) -> list[Block]:
-    return [row for row in rows if row.expires_at is None or row.expires_at > change.at]
+    return [row for row in rows if is_visible(row, change.at)]
 
 
 def decodes(data: bytes) -> bool:
@@ -468,7 +468,7 @@ def count(change: Change, file: File) -> bool:
     """Set size, lines and next expiry from the blocks that readers see from now on; whether there are any."""
     totals = (
         live_blocks(file)
-        .filter(Q(expires_at__isnull=True) | Q(expires_at__gt=change.at))
+        .filter(visible(change.at))
         .order_by()
         .aggregate(
             total_size=Sum(rendered_size()), total_lines=Sum(rendered_lines()), expiry=Min("expires_at")

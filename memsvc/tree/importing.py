@@ -28,6 +28,7 @@ from memsvc.tree.merging import DONE, Merged, Piece, copied, joined, merge, piec
 from memsvc.tree.models import Block, File, Redaction
 from memsvc.tree.results import Difference, Differs, Done, EntryImported, Imported
 from memsvc.tree.scope import Change
+from memsvc.tree.visibility import is_active, standing, visible
 
 _IDS_AT_ONCE = 1000
 _KEPT = "the tree knows more of it; see the differences"
@@ -264,10 +265,9 @@ class Import:
         found: dict[str, UUID | None] = {}
         every = Block.objects.of(self._change.tree).entries().exclude(added_in=self._change.number)
         for some in batched(ids, _IDS_AT_ONCE):
-            named = every.filter(entry_id__in=some).values_list("entry_id", "pk", "removed_in", "expires_at")
-            for entry_id, pk, removed_in, expires_at in named:
-                stands = removed_in is None and (expires_at is None or expires_at > self._change.at)
-                found[entry_id] = pk if stands else found.get(entry_id)
+            named = every.filter(entry_id__in=some).annotate(there=standing(None) & visible(self._change.at))
+            for entry_id, pk, there in named.values_list("entry_id", "pk", "there"):
+                found[entry_id] = pk if there else found.get(entry_id)
         return found
 
     def _texts(self, prepared: PreparedFile, known: _Known) -> dict[str, bytes | None]:
@@ -405,7 +405,7 @@ class Import:
     def _retire_target(self, entry: MemoryEntry) -> str:
         """Retire what an entry supersedes, and answer its file; "" where nothing is to be retired."""
         target = statements.entry_with_id(self._change.tree, entry.supersedes or "")
-        if target is None or target.superseded_by or target.category != entry.category:
+        if target is None or not is_active(target) or target.category != entry.category:
             return ""
         if not files.visible_at(self._change, [target]) or not self._access.sees(target.file.path):
             return ""
@@ -415,7 +415,7 @@ class Import:
 
 def _day_of(new: Sequence[ForeignEntry]) -> date:
     """The day of the newest entry that stays, or of the newest one where none does."""
-    lasting = [each.entry for each in new if each.expires_at is None]
+    lasting = [each.entry for each in new if not each.expires_at]
     return max(entry.created for entry in lasting or [each.entry for each in new]).astimezone(UTC).date()
 
 

@@ -15,9 +15,10 @@ from memsvc.format import BlockKind, IndexRow
 from memsvc.format.text import folded
 from memsvc.tree import files, statements
 from memsvc.tree.blocks import row_of
-from memsvc.tree.models import LIVE, Block, BlockQuerySet, File, Tree
+from memsvc.tree.models import Block, BlockQuerySet, File, Tree
 from memsvc.tree.scope import Change
 from memsvc.tree.statements import LiveEntry, live_entry
+from memsvc.tree.visibility import FOR_GOOD, is_active, is_visible, visible
 
 INDEXES = [format.index_path(None), *(format.index_path(kind) for kind in format.MemoryKind)]
 # How many of a file's last entries its row is made from, so that what that costs has a bound.
@@ -236,8 +237,7 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
 
 
 def _rows(index: File) -> BlockQuerySet:
-    rows = Block.objects.filter(LIVE, tenant_id=index.tenant_id, file_id=index.pk, kind=BlockKind.ROW)
-    return rows.order_by("position")
+    return files.live_blocks(index).filter(kind=BlockKind.ROW)
 
 
 def _put(
@@ -400,14 +400,11 @@ def row_of_file(file: File) -> Mention:
 
 def described_by(change: Change, file: File, rows: Sequence[Block]) -> Mention:
     """The same of a file of which all that shows is at hand, in its order."""
-    live = [row for row in reversed(rows) if row.kind == BlockKind.ENTRY and _is_live(row)]
-    first = next((row for row in rows if row.expires_at is None), None)
+    lasting = [row for row in reversed(rows) if is_visible(row, FOR_GOOD)]
+    live = [row for row in lasting if row.kind == BlockKind.ENTRY and is_active(row)]
+    first = lasting[-1] if lasting else None
     told = _described(file, [live_entry(row) for row in live[:LOOKED_AT]], _heading_of(file.path, first))
     return replace(told, expires_at=files.last_expiry(change, file))
-
-
-def _is_live(row: Block) -> bool:
-    return row.expires_at is None and not row.superseded_by
 
 
 def _described(file: File, entries: Sequence[LiveEntry], heading: str) -> Mention:
@@ -446,7 +443,7 @@ def _shown_tags(entries: Sequence[LiveEntry]) -> list[str]:
 
 
 def _heading(file: File) -> str:
-    return _heading_of(file.path, files.live_blocks(file).filter(expires_at__isnull=True).first())
+    return _heading_of(file.path, files.live_blocks(file).filter(visible(FOR_GOOD)).first())
 
 
 def usual_description(path: str) -> str:
