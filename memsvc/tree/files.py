@@ -21,7 +21,7 @@ from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFa
 from memsvc.tree.models import Block, BlockQuerySet, File
 from memsvc.tree.results import WriteWarning
 from memsvc.tree.scope import Change
-from memsvc.tree.visibility import VISIBLE_BY, has_to_be_counted, is_visible, visible
+from memsvc.tree.visibility import VISIBLE_BY, is_visible, must_be_counted, visible
 from tenants.ids import uuid7
 
 # Room between two neighbours' positions, so that inserting seldom needs a new numbering.
@@ -57,7 +57,7 @@ def find(change: Change, path: str) -> File | None:
 
 def is_hidden(change: Change, file: File) -> bool:
     """Whether a file holds blocks, of which readers see none."""
-    if not has_to_be_counted(file, change.at):
+    if not must_be_counted(file, change.at):
         return False
     blocks = list(live_blocks(file).only(*VISIBLE_BY))
     return bool(blocks) and not visible_at(change, blocks)

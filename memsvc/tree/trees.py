@@ -19,7 +19,7 @@ from memsvc.tree.models import DEFAULT_LANGUAGE, LANGUAGES, Block, File, Tree
 from memsvc.tree.reads.cursors import after_entry, after_text, cursor_of_entry, cursor_of_text
 from memsvc.tree.reads.moment import moment
 from memsvc.tree.scope import holding
-from memsvc.tree.visibility import must_be_counted
+from memsvc.tree.visibility import to_be_counted
 from tenants.idempotency import forget_tree
 from tenants.models import Tenant
 
@@ -148,7 +148,7 @@ def measure(access: Access) -> TreeSize:
     """How much an access sees of its tree."""
     with moment(access) as now:
         files = now.files()
-        untold = must_be_counted(now.at)
+        untold = to_be_counted(now.at)
         listed = now.listed(list(files.filter(untold)))
         counted = files.exclude(untold).aggregate(count=Count("pk"), size=Sum("size"))
         entries = now.blocks().entries()

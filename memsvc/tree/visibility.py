@@ -95,12 +95,12 @@ def expiring_sql(row: str) -> str:
     return f"{row}.expires_at IS NOT NULL"
 
 
-def must_be_counted(at: datetime) -> Q:
+def to_be_counted(at: datetime) -> Q:
     """Files of whose size, lines and visibility their rows can't tell: something in them has expired since, or
     nothing is in them, or nothing of what is can be seen.
     """
     return Q(next_expiry__lte=at) | Q(size=0)
 
 
-def has_to_be_counted(file: "File", at: datetime) -> bool:
+def must_be_counted(file: "File", at: datetime) -> bool:
     return file.size == 0 or has_expired(file.next_expiry, at)

@@ -17,7 +17,7 @@ from memsvc.tree.files import rendered_lines, rendered_size
 from memsvc.tree.models import Block, BlockQuerySet, File, FileQuerySet, Revision, Tree
 from memsvc.tree.results import Listed
 from memsvc.tree.scope import reading
-from memsvc.tree.visibility import has_to_be_counted, is_visible, visible
+from memsvc.tree.visibility import is_visible, must_be_counted, visible
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Moment:
         return [each for each in described if each is not None]
 
     def _must_be_counted(self, file: File) -> bool:
-        return self.revision is not None or has_to_be_counted(file, self.at)
+        return self.revision is not None or must_be_counted(file, self.at)
 
     def _totals(self, files: Sequence[File]) -> dict[UUID, dict[str, Any]]:
         """Per content: what its visible blocks add up to, and the revision that last changed it."""
