@@ -105,31 +105,34 @@ def _with_lines_of(old: Block, entry: MemoryEntry) -> str:
         return ""
 
 
-def add(change: Change, access: Access, composed: Composed) -> EntryWritten:
+def add(change: Change, composed: Composed) -> EntryWritten:
     """Append an entry, retire the one it supersedes, and tell the index."""
     supersedes = composed.entry.supersedes
-    old = visible_entry(change, access, supersedes) if supersedes else None
+    old = visible_entry(change, supersedes) if supersedes else None
     if old is not None:
         draft = composed.draft
         if draft.summary is None:
             draft = replace(draft, summary=format.summary_after(entry_of(old), draft.body))
-        composed = _composed(access, draft, old)
-    return _put(change, access, composed, old)
+        composed = _composed(change.access, draft, old)
+    return _put(change, composed, old)
 
 
-def supersede(change: Change, access: Access, entry_id: str, successor: SuccessorDraft) -> EntryWritten:
+def supersede(change: Change, entry_id: str, successor: SuccessorDraft) -> EntryWritten:
     """Put an entry in the place of another, with what the successor leaves open taken from it."""
-    old = visible_entry(change, access, entry_id)
-    return _put(change, access, _composed(access, successor.after(entry_of(old)), old), old)
+    old = visible_entry(change, entry_id)
+    return _put(change, _composed(change.access, successor.after(entry_of(old)), old), old)
 
 
-def _put(change: Change, access: Access, composed: Composed, retired: Block | None) -> EntryWritten:
+def _put(change: Change, composed: Composed, retired: Block | None) -> EntryWritten:
     if retired is not None:
         _require_supersedable(retired, composed.entry)
-    path = composed.path or _path_of(access, retired)
+    path = composed.path
+    if path is None:
+        assert retired is not None  # the path follows from it
+        path = retired.file.path
     taken, file, last = statements.end_of_file(change.tree, path, composed.entry.entry_id)
     if taken:
-        return _put(change, access, _composed(access, composed.draft, retired), retired)
+        return _put(change, _composed(change.access, composed.draft, retired), retired)
     if file is not None and files.is_hidden(change, file):
         file, last = None, None
     entry = composed.entry
@@ -139,7 +142,7 @@ def _put(change: Change, access: Access, composed: Composed, retired: Block | No
     rewritten = _append(change, file, last, composed, is_last=not in_one_file)
     if retired is not None and in_one_file and rewritten:
         # What was the last entry of the file may stand in another row now.
-        retired = visible_entry(change, access, retired.entry_id)
+        retired = visible_entry(change, retired.entry_id)
     if retired is not None:
         # The file may be the very one that was appended to: its counts must not be taken from two copies.
         splice(change, file if in_one_file else retired.file, retired, by=entry.entry_id)
@@ -188,20 +191,20 @@ def told_of(change: Change, file: File, *, gone: Block) -> None:
     router.mention(change, told, gone=gone)
 
 
-def visible_entry(change: Change, access: Access, entry_id: str) -> Block:
+def visible_entry(change: Change, entry_id: str) -> Block:
     """The first live entry with an id that the access sees, with its file. Raises `EntryNotFound`."""
     block = statements.entry_with_id(change.tree, entry_id)
-    if block is not None and _sees(change, access, block):
+    if block is not None and _sees(change, block):
         return block
     named = Block.objects.of(change.tree).standing(None).entries().filter(entry_id=entry_id)
     for duplicate in named.select_related("file").order_by("file__path", "position"):
-        if _sees(change, access, duplicate):
+        if _sees(change, duplicate):
             return duplicate
     raise EntryNotFound(entry_id)
 
 
-def _sees(change: Change, access: Access, block: Block) -> bool:
-    return bool(files.visible_at(change, [block])) and access.sees(block.file.path)
+def _sees(change: Change, block: Block) -> bool:
+    return bool(files.visible_at(change, [block])) and change.access.sees(block.file.path)
 
 
 def _require_supersedable(target: Block, entry: MemoryEntry) -> None:
@@ -213,12 +216,6 @@ def _require_supersedable(target: Block, entry: MemoryEntry) -> None:
             f"'{target.entry_id}' is in category '{target.category}' and can't be superseded by one in "
             f"'{entry.category}'; write the new entry in the same category, or without `supersedes`"
         )
-
-
-def _path_of(access: Access, retired: Block | None) -> str:
-    assert retired is not None
-    access.require_write(retired.file.path)
-    return retired.file.path
 
 
 def _append(change: Change, file: File, last: Block | None, composed: Composed, *, is_last: bool) -> bool:
@@ -245,10 +242,9 @@ def _append(change: Change, file: File, last: Block | None, composed: Composed, 
     file.lines += sum(row.lines for row in rows)
     file.sha256 = ""
     if is_last:
-        files.touch(change, file)
-        statements.append_blocks(file, rows, language=change.tree.language)
+        files.append_blocks(change, file, rows)
     else:
-        files.insert_blocks(change, rows, free_ids=True)
+        files.insert_blocks(change, file, rows, free_ids=True)
     if file.next_expiry or composed.expires_at:
         files.count(change, file)
         files.save(change, file)
@@ -274,12 +270,10 @@ def _append_to_text(change: Change, file: File, composed: Composed) -> None:
     data = files.content_now(change, file)
     if closing := format.code_end(data, newline=file.newline):
         _warn_of_closed_code(change, file.path, format.count_lines((data + closing).decode(errors="replace")))
-    added = files.fill(change, file, data + format.append_to(data, composed.text, newline=file.newline)) or []
-    if composed.expires_at:
-        mine = [block.pk for block in added if block.entry_id == composed.entry.entry_id]
-        Block.objects.of(change.tree).filter(pk__in=mine).update(expires_at=composed.expires_at)
-        files.count(change, file)
-        files.save(change, file)
+    at, entry_id = composed.expires_at, composed.entry.entry_id
+    expiries = {(entry_id, ""): at} if at else files.NO_EXPIRIES
+    data += format.append_to(data, composed.text, newline=file.newline)
+    files.fill(change, file, data, expiries=expiries)
 
 
 def splice(change: Change, file: File, target: Block, *, by: str) -> None:
@@ -293,9 +287,7 @@ def splice(change: Change, file: File, target: Block, *, by: str) -> None:
     file.size += spliced
     file.lines += 1
     file.sha256 = ""
-    files.touch(change, file)
-    statements.retire_block(file, target, by=by, revision=change.number, spliced=spliced)
-    change.retired.append(target.pk)
+    files.retire_block(change, file, target, by=by, spliced=spliced)
     if file.next_expiry:
         files.count(change, file)
         files.save(change, file)
@@ -314,24 +306,23 @@ def _rewrite(change: Change, file: File, target: Block, data: bytes) -> None:
     (block,) = format.cut_file(file.path, data)
     row = row_of(block, file, position=target.position, revision=change.number)
     row.expires_at = target.expires_at
-    files.close_blocks(change, [target])
-    files.insert_blocks(change, [row])
+    files.close_blocks(change, file, [target])
+    files.insert_blocks(change, file, [row])
     file.sha256 = ""
     files.count(change, file)
     files.save(change, file)
 
 
-def retire(change: Change, access: Access, entry_id: str, precondition: Precondition | None) -> EntryRetired:
+def retire(change: Change, entry_id: str, precondition: Precondition | None) -> EntryRetired:
     """Take an entry out of its file; a file that held nothing else goes with it."""
-    block = visible_entry(change, access, entry_id)
-    access.require_write(block.file.path)
+    block = visible_entry(change, entry_id)
     wanted = precondition.if_match if precondition else None
     if wanted not in (None, "*", entry_etag(block)):
         raise PreconditionFailed(
             f"memory entry '{entry_id}'", revision=change.current, etag=entry_etag(block)
         )
     file = block.file
-    files.close_blocks(change, [block])
+    files.close_blocks(change, file, [block])
     _close_gap(change, file, block)
     if files.count(change, file):
         file.sha256 = ""
@@ -367,8 +358,8 @@ def _close_gap(change: Change, file: File, gone: Block) -> None:
         )
     ]
     rows[-1].expires_at = below.expires_at
-    files.close_blocks(change, [below])
-    files.insert_blocks(change, rows)
+    files.close_blocks(change, file, [below])
+    files.insert_blocks(change, file, rows)
 
 
 def entry_etag(block: Block, revision: int | None = None) -> str:

@@ -20,7 +20,7 @@ from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFailed, TooLarge
 from memsvc.tree.models import Block, BlockQuerySet, File
 from memsvc.tree.results import WriteWarning
-from memsvc.tree.scope import Change
+from memsvc.tree.scope import Change, Exemption
 from memsvc.tree.visibility import VISIBLE_BY, is_visible, must_be_counted, visible
 from tenants.ids import uuid7
 
@@ -88,6 +88,7 @@ def live_blocks(file: File) -> BlockQuerySet:
 
 def create(change: Change, path: str, *, newline: str = "\n") -> File:
     """A new, empty file. Raises `IsFolder` and `PathTaken`: a path is a file or a folder, never both."""
+    change.require_write(path)
     require_free(change, path)
     change.made = True
     file = _new(change, path, newline)
@@ -126,6 +127,7 @@ def create_all(change: Change, prepared: Sequence[PreparedFile]) -> set[str]:
         if (path := each.arrival.path) not in taken and taken.isdisjoint(format.ancestors_of(path))
     ]
     for file, each in new:
+        change.require_write(file.path)
         for n, row in enumerate(each.rows, start=1):
             place(row, file, position=GAP * n, revision=change.number)
         _describe(file, each.arrival.data)
@@ -133,7 +135,7 @@ def create_all(change: Change, prepared: Sequence[PreparedFile]) -> set[str]:
         file.size, file.lines = sum(row.size for row in shown), sum(row.lines for row in shown)
         file.next_expiry = min((row.expires_at for row in shown if row.expires_at), default=None)
     File.objects.bulk_create(file for file, _ in new)
-    insert_blocks(change, [row for _, each in new for row in each.rows])
+    _insert_blocks(change, [row for _, each in new for row in each.rows])
     change.made = change.made or bool(new)
     return {file.path for file, _ in new}
 
@@ -157,7 +159,7 @@ def require_free(change: Change, path: str) -> None:
                 raise IsFolder(path)
             raise PathTaken(path, f"'{file.path}' is a file, so nothing can lie below it")
     if found:
-        close_files(change, found)
+        close_expired(change, found)
 
 
 def in_the_way(change: Change, path: str) -> list[File]:
@@ -220,6 +222,7 @@ def fill(
     from readers keep their place. An entry that is written anew keeps its expiry, or gets the one in `expiries`.
     `made` has rows of entries by their bytes, each for one use, where they were made before.
     """
+    change.require_write(file.path)
     require_fits(file.path, data)
     every = list(live_blocks(file))
     old = visible_at(change, every)
@@ -248,8 +251,8 @@ def fill(
     closed = [row for i1, i2, _, _ in ranges for row in old[i1:i2]] if data else every
     _inherit_expiry({**expiries, **expiries_of(closed)}, added)
     _keep_origins(closed, added)
-    close_blocks(change, closed)
-    insert_blocks(change, added)
+    close_blocks(change, file, closed)
+    insert_blocks(change, file, added)
     ids = {row.entry_id for row in added}
     warn(
         change,
@@ -292,7 +295,7 @@ def extend(change: Change, file: File, rows: Sequence[Block]) -> None:
     start = last.position if last else 0
     for n, row in enumerate(rows, start=1):
         place(row, file, position=start + GAP * n, revision=change.number)
-    insert_blocks(change, rows)
+    insert_blocks(change, file, rows)
     file.size += sum(row.size for row in rows)
     file.lines += sum(row.lines for row in rows)
     file.sha256 = ""
@@ -405,11 +408,16 @@ def renumber(file: File) -> None:
         )
 
 
-def insert_blocks(change: Change, rows: Sequence[Block], *, free_ids: bool = False) -> None:
+def insert_blocks(change: Change, file: File, rows: Sequence[Block], *, free_ids: bool = False) -> None:
     """Add rows; of several entries with one id, the first in path order is the one that has it.
 
     `free_ids` says that no other entry has any of these ids.
     """
+    change.require_write(file.path)
+    _insert_blocks(change, rows, free_ids=free_ids)
+
+
+def _insert_blocks(change: Change, rows: Sequence[Block], *, free_ids: bool = False) -> None:
     if not rows:
         return
     change.made = True
@@ -422,7 +430,8 @@ def insert_blocks(change: Change, rows: Sequence[Block], *, free_ids: bool = Fal
     elect(change, clashing)
 
 
-def close_blocks(change: Change, rows: Sequence[Block]) -> None:
+def close_blocks(change: Change, file: File, rows: Sequence[Block]) -> None:
+    change.require_write(file.path)
     if not rows:
         return
     change.made = True
@@ -484,18 +493,40 @@ def count(change: Change, file: File) -> bool:
 
 def save(change: Change, file: File) -> None:
     """Keep what changed of a file's description."""
-    touch(change, file)
+    _touch(change, file)
     statements.save_file(file)
 
 
-def touch(change: Change, file: File) -> None:
+def append_blocks(change: Change, file: File, rows: Sequence[Block]) -> None:
+    """Add rows whose ids no other entry has, and keep what changed of the file's description, in one statement."""
+    _touch(change, file)
+    statements.append_blocks(file, rows, language=change.tree.language)
+
+
+def replace_block(change: Change, file: File, old: Block, new: Block) -> None:
+    """The same with a row that is no entry, in the place of another."""
+    _touch(change, file)
+    statements.replace_block(file, old, new, revision=change.number, language=change.tree.language)
+
+
+def retire_block(change: Change, file: File, block: Block, *, by: str, spliced: int) -> None:
+    """Say that an entry is superseded, which adds `spliced` bytes to it, and keep what changed of its file."""
+    _touch(change, file)
+    statements.retire_block(file, block, by=by, revision=change.number, spliced=spliced)
+    change.retired.append(block.pk)
+
+
+def _touch(change: Change, file: File) -> None:
     """Say that this change is a file's newest one; the statement that makes it keeps the file, too."""
+    change.require_write(file.path)
     change.made = True
     file.changed_in, file.modified_at = change.number, change.at
 
 
 def close_files(change: Change, files: Sequence[File]) -> None:
     """Take files out of the tree with all their blocks; the revisions before keep them."""
+    for file in files:
+        change.require_write(file.path)
     change.made = True
     ids = [file.pk for file in files]
     doubled = Block.objects.of(change.tree).standing(None).filter(file__in=ids).entries().values("entry_id")
@@ -510,9 +541,17 @@ def close_files(change: Change, files: Sequence[File]) -> None:
     elect(change, doubles)
 
 
+def close_expired(change: Change, files: Sequence[File]) -> None:
+    """The same of files that stand in the way of another, wherever: nobody sees anything of them any more."""
+    with change.exempt(Exemption.EXPIRED):
+        close_files(change, files)
+
+
 def rename(change: Change, file: File, path: str) -> None:
     """Let a file stand at another path from this revision on; its blocks stay unless the name says to cut anew."""
     before = file.path
+    for each in (before, path):
+        change.require_write(each)
     File.objects.create(
         tenant_id=file.tenant_id,
         tree_id=file.tree_id,
@@ -549,8 +588,8 @@ def _cut_again(change: Change, file: File) -> None:
         rows += _cut_run(change, file, run, expires_at, first=not rows)
     for place, row in enumerate(rows, start=1):
         row.position = GAP * place
-    close_blocks(change, every)
-    insert_blocks(change, rows)
+    close_blocks(change, file, every)
+    insert_blocks(change, file, rows)
     warn(change, file.path, format.cut_file(file.path, content(visible_at(change, rows))))
     count(change, file)
     save(change, file)

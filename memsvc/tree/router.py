@@ -16,7 +16,7 @@ from memsvc.format.text import folded
 from memsvc.tree import files, statements
 from memsvc.tree.blocks import row_of
 from memsvc.tree.models import Block, BlockQuerySet, File, Tree
-from memsvc.tree.scope import Change
+from memsvc.tree.scope import Change, Exemption
 from memsvc.tree.statements import LiveEntry, live_entry
 from memsvc.tree.visibility import FOR_GOOD, is_active, is_visible, visible
 
@@ -113,8 +113,9 @@ def _made(change: Change, index_path: str) -> File:
     there = File.objects.of(change.tree).standing(None).filter(path__in=listed)
     for path in listed.keys() - set(there.values_list("path", flat=True)):
         text = format.without_row(text, listed[path])
-    index = files.create(change, index_path)
-    files.fill(change, index, text)
+    with change.exempt(Exemption.INDEX):
+        index = files.create(change, index_path)
+        files.fill(change, index, text)
     complete(change, [index])
     list_routers(change)
     return index
@@ -256,15 +257,14 @@ def _put(
     block.expires_at = expires_at
     block.source, block.created, block.tags = mark.origin, mark.created, sorted(mark.tags)
     _resize(change, index, added=[block], removed=[instead_of] if instead_of else [])
-    files.touch(change, index)
-    language = change.tree.language
-    if instead_of is None:
-        statements.append_blocks(index, [block], language=language)
-    else:
-        statements.replace_block(index, instead_of, block, revision=change.number, language=language)
-    if index.next_expiry or block.expires_at:
-        files.count(change, index)
-        files.save(change, index)
+    with change.exempt(Exemption.INDEX):
+        if instead_of is None:
+            files.append_blocks(change, index, [block])
+        else:
+            files.replace_block(change, index, instead_of, block)
+        if index.next_expiry or block.expires_at:
+            files.count(change, index)
+            files.save(change, index)
 
 
 def _line_end(line: str) -> str:
@@ -284,11 +284,12 @@ def _room_behind(index: File, before: Block) -> int:
 def _rewrite(change: Change, index: File, row: IndexRow, mark: Mark, expires_at: datetime | None) -> None:
     """The slow way: put the index's whole text together anew."""
     data = files.content_now(change, index)
-    rows = files.fill(change, index, format.with_row_put(data, row)) or []
-    _remember(change, [block.pk for block in rows if block.row_path == row.path], mark, expires_at)
-    if expires_at or index.next_expiry:
-        files.count(change, index)
-        files.save(change, index)
+    with change.exempt(Exemption.INDEX):
+        rows = files.fill(change, index, format.with_row_put(data, row)) or []
+        _remember(change, [block.pk for block in rows if block.row_path == row.path], mark, expires_at)
+        if expires_at or index.next_expiry:
+            files.count(change, index)
+            files.save(change, index)
 
 
 def _resize(change: Change, index: File, *, added: Sequence[Block], removed: Sequence[Block]) -> None:
@@ -308,11 +309,12 @@ def forget(change: Change, paths: Iterable[str]) -> None:
         index = files.find(change, index_path)
         gone = list(_rows(index).filter(row_path__in=relatives)) if index else []
         if index and gone:
-            _rows(index).filter(pk__in=[row.pk for row in gone]).update(removed_in=change.number)
-            _resize(change, index, added=[], removed=gone)
-            if index.next_expiry:
-                files.count(change, index)
-            files.save(change, index)
+            with change.exempt(Exemption.INDEX):
+                files.close_blocks(change, index, gone)
+                _resize(change, index, added=[], removed=gone)
+                if index.next_expiry:
+                    files.count(change, index)
+                files.save(change, index)
 
 
 def carry(change: Change, moved: Sequence[tuple[str, str]]) -> None:
