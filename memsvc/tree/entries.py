@@ -238,16 +238,7 @@ def _append(change: Change, file: File, last: Block | None, composed: Composed, 
         for n, block in enumerate(format.cut_file(file.path, addition), start=1)
     ]
     rows[-1].expires_at = composed.expires_at
-    file.size += sum(row.size for row in rows)
-    file.lines += sum(row.lines for row in rows)
-    file.sha256 = ""
-    if is_last:
-        files.append_blocks(change, file, rows)
-    else:
-        files.insert_blocks(change, file, rows, free_ids=True)
-    if file.next_expiry or composed.expires_at:
-        files.count(change, file)
-        files.save(change, file)
+    files.append_blocks(change, file, rows, is_last=is_last)
     return False
 
 
@@ -283,14 +274,7 @@ def splice(change: Change, file: File, target: Block, *, by: str) -> None:
     if after.count(b"\n") == before.count(b"\n") or _is_cut_short(file, target, after):
         _rewrite(change, file, target, after)
         return
-    spliced = len(after) - len(before)
-    file.size += spliced
-    file.lines += 1
-    file.sha256 = ""
-    files.retire_block(change, file, target, by=by, spliced=spliced)
-    if file.next_expiry:
-        files.count(change, file)
-        files.save(change, file)
+    files.retire_block(change, file, target, by=by, spliced=len(after) - len(before))
 
 
 def _is_cut_short(file: File, target: Block, data: bytes) -> bool:

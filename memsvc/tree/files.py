@@ -21,7 +21,7 @@ from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFa
 from memsvc.tree.models import Block, BlockQuerySet, File
 from memsvc.tree.results import WriteWarning
 from memsvc.tree.scope import Change, Exemption
-from memsvc.tree.visibility import VISIBLE_BY, is_visible, must_be_counted, visible
+from memsvc.tree.visibility import FOR_GOOD, VISIBLE_BY, is_visible, must_be_counted, visible
 from tenants.ids import uuid7
 
 # Room between two neighbours' positions, so that inserting seldom needs a new numbering.
@@ -152,20 +152,27 @@ def require_free(change: Change, path: str) -> None:
 
     Files in the way of which nothing shows any more are closed.
     """
-    found = in_the_way(change, path)
+    there = in_the_way(change, path)
+    if there is not None and there.path.startswith(path + "/"):
+        raise IsFolder(path)
+    if there is not None:
+        raise PathTaken(path, f"'{there.path}' is a file, so nothing can lie below it")
+
+
+def in_the_way(change: Change, path: str, *, moving: File | None = None) -> File | None:
+    """A file that keeps a path from being one: below it, at it, or above it. None when all that do have expired;
+    these are closed, wherever they stand.
+    """
+    live = File.objects.of(change.tree).standing(None)
+    there = [*live.under(path), *live.filter(path__in=[*format.ancestors_of(path), path])]
+    found: list[File] = [file for file in there if moving is None or file.pk != moving.pk]
     for file in found:
         if not is_hidden(change, file):
-            if file.path.startswith(path + "/"):
-                raise IsFolder(path)
-            raise PathTaken(path, f"'{file.path}' is a file, so nothing can lie below it")
+            return file
     if found:
-        close_expired(change, found)
-
-
-def in_the_way(change: Change, path: str) -> list[File]:
-    """The files that keep a path from being one: below it, at it, and above it; hidden ones too."""
-    files = File.objects.of(change.tree).standing(None)
-    return [*files.under(path), *files.filter(path__in=[*format.ancestors_of(path), path])]
+        with change.exempt(Exemption.EXPIRED):
+            close_files(change, found)
+    return None
 
 
 def check(change: Change, file: File | None, precondition: Precondition | None, path: str) -> None:
@@ -296,11 +303,8 @@ def extend(change: Change, file: File, rows: Sequence[Block]) -> None:
     for n, row in enumerate(rows, start=1):
         place(row, file, position=start + GAP * n, revision=change.number)
     insert_blocks(change, file, rows)
-    file.size += sum(row.size for row in rows)
-    file.lines += sum(row.lines for row in rows)
-    file.sha256 = ""
-    if file.next_expiry or any(row.expires_at for row in rows):
-        count(change, file)
+    _resize(change, file, added=rows)
+    _recount(change, file, rows)
     _require_size(file.path, file.size)
     save(change, file)
 
@@ -497,23 +501,62 @@ def save(change: Change, file: File) -> None:
     statements.save_file(file)
 
 
-def append_blocks(change: Change, file: File, rows: Sequence[Block]) -> None:
-    """Add rows whose ids no other entry has, and keep what changed of the file's description, in one statement."""
-    _touch(change, file)
-    statements.append_blocks(file, rows, language=change.tree.language)
+def append_blocks(change: Change, file: File, rows: Sequence[Block], *, is_last: bool = True) -> None:
+    """Add rows whose ids no other entry has; the file's row is kept with them when that `is_last` of what happens."""
+    _resize(change, file, added=rows)
+    if is_last:
+        _touch(change, file)
+        statements.append_blocks(file, rows, language=change.tree.language)
+    else:
+        insert_blocks(change, file, rows, free_ids=True)
+    if _recount(change, file, rows):
+        save(change, file)
 
 
 def replace_block(change: Change, file: File, old: Block, new: Block) -> None:
-    """The same with a row that is no entry, in the place of another."""
+    """Put a row that is no entry in the place of another."""
+    _resize(change, file, added=[new], removed=[old])
     _touch(change, file)
     statements.replace_block(file, old, new, revision=change.number, language=change.tree.language)
+    if _recount(change, file, [new]):
+        save(change, file)
+
+
+def drop_blocks(change: Change, file: File, rows: Sequence[Block]) -> None:
+    """Close rows of a file that holds others."""
+    close_blocks(change, file, rows)
+    _resize(change, file, removed=rows)
+    _recount(change, file)
+    save(change, file)
 
 
 def retire_block(change: Change, file: File, block: Block, *, by: str, spliced: int) -> None:
-    """Say that an entry is superseded, which adds `spliced` bytes to it, and keep what changed of its file."""
+    """Say that an entry is superseded, which adds a line of `spliced` bytes to it."""
+    file.size += spliced
+    file.lines += 1
+    file.sha256 = ""
     _touch(change, file)
     statements.retire_block(file, block, by=by, revision=change.number, spliced=spliced)
     change.retired.append(block.pk)
+    if _recount(change, file):
+        save(change, file)
+
+
+def _resize(
+    change: Change, file: File, *, added: Sequence[Block] = (), removed: Sequence[Block] = ()
+) -> None:
+    seen = visible_at(change, removed)
+    file.size += sum(row.size for row in added) - sum(row.size for row in seen)
+    file.lines += sum(row.lines for row in added) - sum(row.lines for row in seen)
+    file.sha256 = ""
+
+
+def _recount(change: Change, file: File, added: Sequence[Block] = ()) -> bool:
+    """Count a file in which something is hidden, or will be; whether it is such a one."""
+    if file.next_expiry or not all(is_visible(row, FOR_GOOD) for row in added):
+        count(change, file)
+        return True
+    return False
 
 
 def _touch(change: Change, file: File) -> None:
@@ -539,12 +582,6 @@ def close_files(change: Change, files: Sequence[File]) -> None:
     Block.objects.of(change.tree).standing(None).filter(file__in=ids).update(removed_in=change.number)
     File.objects.of(change.tree).filter(pk__in=ids).update(removed_in=change.number, changed_in=change.number)
     elect(change, doubles)
-
-
-def close_expired(change: Change, files: Sequence[File]) -> None:
-    """The same of files that stand in the way of another, wherever: nobody sees anything of them any more."""
-    with change.exempt(Exemption.EXPIRED):
-        close_files(change, files)
 
 
 def rename(change: Change, file: File, path: str) -> None:

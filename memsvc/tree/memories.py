@@ -111,14 +111,9 @@ def _move(change: Change, file: File, path: str) -> None:
 
 def _require_free(change: Change, path: str, *, moving: File | None = None) -> None:
     """Raise unless a memory may be at a path; files in the way of which nothing shows any more are closed."""
-    found = [file for file in files.in_the_way(change, path) if moving is None or file.pk != moving.pk]
-    for file in found:
-        if not files.is_hidden(change, file):
-            seen = change.access.sees(file.path)
-            raise MemoryPathConflict(
-                path,
-                conflicting_id=file.pk if seen else None,
-                conflicting_path=file.path if seen else "",
-            )
-    if found:
-        files.close_expired(change, found)
+    there = files.in_the_way(change, path, moving=moving)
+    if there is not None:
+        seen = change.access.sees(there.path)
+        raise MemoryPathConflict(
+            path, conflicting_id=there.pk if seen else None, conflicting_path=there.path if seen else ""
+        )

@@ -143,6 +143,10 @@ class FileQuerySet(TreeRowQuerySet["File"]):
         # "0" is the character after "/".
         return self.filter(path__gt=folder + "/", path__lt=folder + "0")
 
+    def at_or_below(self, path: str) -> Self:
+        below = Q(path__gt=path + "/", path__lt=path + "0")
+        return self if path == "/" else self.filter(Q(path=path) | below)
+
 
 class File(TreeRow):
     """A path and the file that stands there from `added_in` to `removed_in`.

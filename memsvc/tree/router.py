@@ -256,15 +256,11 @@ def _put(
     block = row_of(format.Block(BlockKind.ROW, raw), index, position=position, revision=change.number)
     block.expires_at = expires_at
     block.source, block.created, block.tags = mark.origin, mark.created, sorted(mark.tags)
-    _resize(change, index, added=[block], removed=[instead_of] if instead_of else [])
     with change.exempt(Exemption.INDEX):
         if instead_of is None:
             files.append_blocks(change, index, [block])
         else:
             files.replace_block(change, index, instead_of, block)
-        if index.next_expiry or block.expires_at:
-            files.count(change, index)
-            files.save(change, index)
 
 
 def _line_end(line: str) -> str:
@@ -292,13 +288,6 @@ def _rewrite(change: Change, index: File, row: IndexRow, mark: Mark, expires_at:
             files.save(change, index)
 
 
-def _resize(change: Change, index: File, *, added: Sequence[Block], removed: Sequence[Block]) -> None:
-    seen = files.visible_at(change, removed)
-    index.size += sum(block.size for block in added) - sum(block.size for block in seen)
-    index.lines += sum(block.lines for block in added) - sum(block.lines for block in seen)
-    index.sha256 = ""
-
-
 def forget(change: Change, paths: Iterable[str]) -> None:
     """Take the rows of files that are gone out of their routers."""
     by_index: dict[str, list[str]] = {}
@@ -310,11 +299,7 @@ def forget(change: Change, paths: Iterable[str]) -> None:
         gone = list(_rows(index).filter(row_path__in=relatives)) if index else []
         if index and gone:
             with change.exempt(Exemption.INDEX):
-                files.close_blocks(change, index, gone)
-                _resize(change, index, added=[], removed=gone)
-                if index.next_expiry:
-                    files.count(change, index)
-                files.save(change, index)
+                files.drop_blocks(change, index, gone)
 
 
 def carry(change: Change, moved: Sequence[tuple[str, str]]) -> None:

@@ -206,7 +206,7 @@ def _within(now: Moment, entries: BlockQuerySet, path_prefix: str | None) -> Blo
     if now.revision is not None:
         files = now.files()
         for prefix in prefixes:
-            files = files.under(prefix) | files.filter(path=prefix)
+            files = files.at_or_below(prefix)
         ids = [id for pair in files.values_list("pk", "former_of") for id in pair if id]
         return entries.filter(file_id__in=ids)
     for prefix in prefixes:

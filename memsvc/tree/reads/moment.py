@@ -34,13 +34,7 @@ class Moment:
         return statements.tree_now(self.access.tree)
 
     def files(self) -> FileQuerySet:
-        files = File.objects.of(self.access.tree).standing(self.revision)
-        prefix = self.access.prefix
-        return (
-            files
-            if prefix == "/"
-            else files.filter(Q(path=prefix) | Q(path__gt=prefix + "/", path__lt=prefix + "0"))
-        )
+        return File.objects.of(self.access.tree).standing(self.revision).at_or_below(self.access.prefix)
 
     def blocks(self) -> BlockQuerySet:
         """All visible blocks of the tree; callers narrow them to files that the access sees."""
