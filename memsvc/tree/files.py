@@ -472,9 +472,14 @@ def elect(change: Change, ids: set[str]) -> None:
 
 def elect_moved(change: Change, files: Sequence[File]) -> None:
     """After a change of path: the order in which duplicates stand may be another now."""
-    ids = Block.objects.of(change.tree).standing(None).entries().filter(file__in=files).values("entry_id")
-    doubled = Block.objects.of(change.tree).standing(None).filter(duplicate=True, entry_id__in=ids)
-    elect(change, set(doubled.values_list("entry_id", flat=True)))
+    elect(change, _doubled_in(change, files))
+
+
+def _doubled_in(change: Change, files: Sequence[File]) -> set[str]:
+    """The ids of entries in these files that more than one block has."""
+    live = Block.objects.of(change.tree).standing(None)
+    ids = live.entries().filter(file__in=files).values("entry_id")
+    return set(live.filter(duplicate=True, entry_id__in=ids).values_list("entry_id", flat=True))
 
 
 def count(change: Change, file: File) -> bool:
@@ -572,13 +577,7 @@ def close_files(change: Change, files: Sequence[File]) -> None:
         change.require_write(file.path)
     change.made = True
     ids = [file.pk for file in files]
-    doubled = Block.objects.of(change.tree).standing(None).filter(file__in=ids).entries().values("entry_id")
-    doubles = set(
-        Block.objects.of(change.tree)
-        .standing(None)
-        .filter(duplicate=True, entry_id__in=doubled)
-        .values_list("entry_id", flat=True)
-    )
+    doubles = _doubled_in(change, files)
     Block.objects.of(change.tree).standing(None).filter(file__in=ids).update(removed_in=change.number)
     File.objects.of(change.tree).filter(pk__in=ids).update(removed_in=change.number, changed_in=change.number)
     elect(change, doubles)
