@@ -18,7 +18,9 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from memsvc.format import BlockKind, Confidence, MemoryCategory
+from memsvc.tree import visibility
 from memsvc.tree.errors import RevisionNotFound, RevisionPruned
+from memsvc.tree.visibility import EXPIRING
 from memsvc.tree.words import Terms
 from tenants.actors import ActorKind
 from tenants.ids import uuid7
@@ -31,7 +33,7 @@ LANGUAGES = (
     *("swedish", "tamil", "turkish", "yiddish"),
 )
 DEFAULT_LANGUAGE = "english"
-LIVE = Q(removed_in__isnull=True)
+LIVE = visibility.standing(None)
 
 
 def _to_tenant() -> models.ForeignKey[Tenant, Tenant]:
@@ -118,7 +120,7 @@ class TreeRow(models.Model):
         abstract = True
 
     def stood(self, revision: int) -> bool:
-        return self.added_in <= revision and (self.removed_in is None or self.removed_in > revision)
+        return visibility.stands(self, revision)
 
 
 class OfTreeQuerySet[T: models.Model](models.QuerySet[T]):
@@ -129,13 +131,11 @@ class OfTreeQuerySet[T: models.Model](models.QuerySet[T]):
 class TreeRowQuerySet[T: TreeRow](OfTreeQuerySet[T]):
     def standing(self, revision: int | None) -> Self:
         """The rows of one revision; of the newest one when it is None."""
-        if revision is None:
-            return self.filter(LIVE)
-        return self.held_since(revision).filter(added_in__lte=revision)
+        return self.filter(visibility.standing(revision))
 
     def held_since(self, revision: int) -> Self:
         """The rows that this revision or a later one holds."""
-        return self.filter(Q(removed_in__isnull=True) | Q(removed_in__gt=revision))
+        return self.filter(visibility.held_since(revision))
 
 
 class FileQuerySet(TreeRowQuerySet["File"]):
@@ -152,9 +152,8 @@ class FileQuerySet(TreeRowQuerySet["File"]):
 
     def at_or_below(self, path: str) -> Self:
         """The file at a path, or those below that folder."""
-        if path == "/":
-            return self
-        return self.filter(Q(path=path) | Q(path__gt=path + "/", path__lt=path + "0"))
+        below = Q(path__gt=path + "/", path__lt=path + "0")
+        return self if path == "/" else self.filter(Q(path=path) | below)
 
 
 class File(TreeRow):
@@ -217,7 +216,7 @@ class File(TreeRow):
 class BlockQuerySet(TreeRowQuerySet["Block"]):
     def visible(self) -> Self:
         """Without the blocks that no agent may see any more, whichever door it comes through."""
-        return self.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=Now()))
+        return self.filter(visibility.visible(Now()))
 
     def of_file(self, file: File) -> Self:
         return self.filter(tenant_id=file.tenant_id, file_id=file.content_id).order_by("position")
@@ -294,9 +293,7 @@ class Block(TreeRow):
             # What a file was: those that stood in a revision are found without a look at all that ever did.
             models.Index(fields=["tenant", "file", "removed_in", "added_in"], name="block_stay"),
             # The few that may be hidden.
-            models.Index(
-                fields=["tenant", "file"], condition=Q(expires_at__isnull=False), name="block_expiring"
-            ),
+            models.Index(fields=["tenant", "file"], condition=EXPIRING, name="block_expiring"),
             models.Index(
                 fields=["tenant", "file", "row_path"], condition=LIVE & Q(kind="row"), name="block_row"
             ),
@@ -307,7 +304,7 @@ class Block(TreeRow):
             ),
             models.Index(
                 fields=["tenant", "tree"],
-                condition=LIVE & Q(kind="entry", expires_at__isnull=False),
+                condition=LIVE & EXPIRING & Q(kind="entry"),
                 name="block_expiring_entry",
             ),
             # What a revision changed.

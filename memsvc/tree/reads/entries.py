@@ -27,6 +27,7 @@ from memsvc.tree.models import Block, BlockQuerySet, Revision
 from memsvc.tree.moment import Moment, moment
 from memsvc.tree.reads.metadata import with_metadata
 from memsvc.tree.results import EntriesPage, EntryRead
+from memsvc.tree.visibility import active
 from memsvc.tree.words import tag_keys
 
 MAX_FOUND = 1000
@@ -177,13 +178,9 @@ def _filtered(now: Moment, entries: BlockQuerySet, wanted: EntryFilter) -> Block
     if wanted.metadata is not None:
         entries = entries.filter(with_metadata(wanted.metadata))
     if wanted.active is not None:
-        entries = entries.filter(_is_active(now) if wanted.active else ~_is_active(now))
+        holds = active(now.revision)
+        entries = entries.filter(holds if wanted.active else ~holds)
     return entries
-
-
-def _is_active(now: Moment) -> Q:
-    active = Q(superseded_by="")
-    return active if now.revision is None else active | Q(superseded_in__gt=now.revision)
 
 
 class Row(Func):
