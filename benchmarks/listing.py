@@ -13,8 +13,8 @@ from benchmarks.samples import our_tree
 from benchmarks.server import client_of, server_pids
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
+from memsvc.tree.cursors import cursor_of_entry
 from memsvc.tree.models import Block
-from memsvc.tree.reads.cursors import cursor_of_entry
 
 _FILES = [(f"/memory/notes/note-{n:04d}.md", f"# Note {n}\n".encode()) for n in range(1_000)]
 

@@ -10,7 +10,7 @@ from memsvc.api import answers
 from memsvc.api.fields import EnumField, FolderField, InstantField, LimitField, NumberField, TextField
 from memsvc.api.serializers import MAX_PAGE, Input, Query
 from memsvc.api.views import TenantView
-from memsvc.tree.reads.cursors import after_id, cursor_of_id
+from memsvc.tree.cursors import after_id, cursor_of_id
 from tenants import keys
 from tenants.models import ApiKey
 from tenants.scopes import Scope

@@ -11,7 +11,7 @@ from memsvc.api.fields import LimitField, TextField, require_text
 from memsvc.api.serializers import MAX_PAGE, Query
 from memsvc.api.trees import require_every_tree
 from memsvc.api.views import TenantView
-from memsvc.tree.reads.cursors import after_day, cursor_of_day
+from memsvc.tree.cursors import after_day, cursor_of_day
 from memsvc.tree.trees import measure_all
 from tenants.models import KeyUsage
 from tenants.scopes import Scope

@@ -16,8 +16,10 @@ from memsvc.format.blocks import (
 from memsvc.format.entries import (
     MAX_BODY_BYTES,
     MAX_ID_BYTES,
+    NO_METADATA,
     MemoryEntry,
     UnusableEntry,
+    composed,
     read_entry,
 )
 from memsvc.format.fences import (
@@ -30,7 +32,7 @@ from memsvc.format.fences import (
     structure,
     unterminated_at,
 )
-from memsvc.format.frontmatter import text_line
+from memsvc.format.frontmatter import Metadata, text_line
 from memsvc.format.indexes import cut_index
 from memsvc.format.paths import is_memory_file, is_router
 from memsvc.format.refusals import InvalidEntry
@@ -43,6 +45,7 @@ __all__ = [
     "append_to",
     "appended",
     "code_end",
+    "compose_block",
     "cut",
     "cut_file",
     "dominant_newline",
@@ -81,6 +84,12 @@ def cut_file(path: str, data: bytes, *, known: Mapping[bytes, BlockKind] = _NONE
     if is_memory_file(path):
         return _cut_memory_file(data, known)
     return text_blocks(data)
+
+
+def compose_block(entry: MemoryEntry, metadata: Metadata = NO_METADATA, *, written: str = "") -> Block:
+    """Return `compose_entry(entry, metadata)` as the block that it is in a memory file. Raises as it does."""
+    text, meta_end, stored, extra = composed(entry, metadata, written=written)
+    return Block(BlockKind.ENTRY, text.encode(), meta_end, stored, extra)
 
 
 def append_to(last: bytes, entry_text: str, *, newline: str = "\n") -> bytes:

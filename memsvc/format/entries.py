@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timezone
 from enum import Enum, StrEnum
 from types import MappingProxyType
+from typing import NamedTuple
 
 from memsvc.format.fences import SEPARATOR, EntrySpan, code_closing, entry_spans, unterminated_at
 from memsvc.format.frontmatter import (
@@ -318,12 +319,27 @@ def compose_entry(entry: MemoryEntry, metadata: Metadata = NO_METADATA, *, writt
     `written` are the lines that say the metadata, where they are not to be written anew. Raises `InvalidText` or
     `InvalidEntry` for what can't be stored or would read back differently, such as a body that holds another entry.
     """
+    return composed(entry, metadata, written=written).text
+
+
+class Composed(NamedTuple):
+    """An entry's text, and what it was found to read back as; `meta_end` as of a block."""
+
+    text: str
+    meta_end: int
+    entry: MemoryEntry
+    extra: Mapping[str, Value]
+
+
+def composed(entry: MemoryEntry, metadata: Metadata = NO_METADATA, *, written: str = "") -> Composed:
+    """The same, with what was read: nobody has to read the text again."""
     stored = normal_entry(entry)
     text = _rendered(stored, metadata, written)
     data = text.encode()
-    if _is_other_entry_in(data):
+    spans = entry_spans(data)
+    if len(spans) != 1 or _would_open_another(data):
         raise _bare_fence(stored)
-    span = entry_spans(data)[0]
+    span = spans[0]
     try:
         read_back, extra = read_entry(
             data[span.frontmatter_start : span.frontmatter_end], data[span.meta_end :]
@@ -332,7 +348,7 @@ def compose_entry(entry: MemoryEntry, metadata: Metadata = NO_METADATA, *, writt
         raise InvalidEntry("summary, source, tags and metadata together are too long; shorten them") from None
     if read_back != stored or extra != metadata:
         raise InvalidEntry("the entry would not read back as it was given; take unusual characters out")
-    return text
+    return Composed(text, span.meta_end, read_back, extra)
 
 
 def summary_after(old: MemoryEntry, body: str) -> str:
@@ -366,10 +382,8 @@ def peer_readable(entry: MemoryEntry) -> bool:
     return True
 
 
-def _is_other_entry_in(data: bytes) -> bool:
-    """Whether a rendered entry would be cut into more than itself, now or once another entry follows it."""
-    if len(entry_spans(data)) != 1:
-        return True
+def _would_open_another(data: bytes) -> bool:
+    """Whether a rendered entry would be cut into more than itself once another entry follows it."""
     body, _, last_line = data.rstrip(b"\n").rpartition(b"\n")
     # Below an unterminated frontmatter this line is the mark that keeps it from swallowing the next entry.
     return last_line == SEPARATOR and unterminated_at(body) is not None

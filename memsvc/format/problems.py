@@ -88,7 +88,8 @@ def _problems(
             "it; give one of them another id"
         )
         found.append((start, "duplicate_id", reason))
-    found += _misread(raw)
+    if _may_be_misread(block, raw):
+        found += _misread(raw)
     if not found:
         told = {"" if block.entry is None else block.entry.entry_id}
         for line in _ID_LINE.finditer(raw) if gone else ():
@@ -108,6 +109,12 @@ def _advice(reason: str) -> str:
             f"its frontmatter can't be read ({reason}); put values with special characters in double quotes"
         )
     return _ADVICE.get(reason, reason)
+
+
+def _may_be_misread(block: Block, raw: bytes) -> bool:
+    """Whether a block is to be read once more: what has no fence but those that it was cut by has nothing to tell."""
+    text = raw[block.meta_end :]
+    return any(mark in text for mark in (b"---", b"```", b"~~~"))
 
 
 def _misread(raw: bytes) -> Iterator[tuple[int, str, str]]:

@@ -13,8 +13,8 @@ from typing import Any
 from django.db import connection
 from django.db.models.expressions import RawSQL
 
+from memsvc.tree.moment import Moment
 from memsvc.tree.reads.entries import EVERY_ACTIVE, EntryFilter, matching
-from memsvc.tree.reads.moment import Moment
 from memsvc.tree.visibility import active_sql, expiring_sql, standing_sql, visible_sql
 
 # How many of the best by words, and of the nearest, are looked at: so many for each step of depth.

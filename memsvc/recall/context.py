@@ -25,9 +25,9 @@ from memsvc.recall.shapes import Part, Piece, Shape
 from memsvc.recall.tokens import token_counter
 from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound, IsFolder
+from memsvc.tree.moment import moment
 from memsvc.tree.reads import EntryFilter, list_entries, read_file
 from memsvc.tree.reads.entries import MAX_QUERY_BYTES
-from memsvc.tree.reads.moment import moment
 
 DEFAULT_BUDGET: Final = 2000
 MAX_BUDGET: Final = 32_000

@@ -11,8 +11,8 @@ from django.db.models.expressions import RawSQL
 from memsvc.format.text import folded
 from memsvc.recall.ranking import BEGINNING, Facts, Ranking
 from memsvc.tree.models import BlockQuerySet
+from memsvc.tree.moment import Moment
 from memsvc.tree.reads.entries import EntryFilter, matching
-from memsvc.tree.reads.moment import Moment
 from memsvc.tree.words import Terms
 
 # Shorter words are like too many others.

@@ -17,7 +17,7 @@ from memsvc.format import one_line, parent_of
 from memsvc.format.text import spelled
 from memsvc.recall.notebooks import Excerpt, shortened
 from memsvc.recall.quoting import printable, without_tags
-from memsvc.tree.reads.moment import Moment
+from memsvc.tree.moment import Moment
 from memsvc.tree.words import terms
 
 _OPENING, _CLOSING = "<memory>\n", "\n</memory>"

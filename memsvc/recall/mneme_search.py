@@ -19,13 +19,13 @@ from memsvc.recall.search import query_vector
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Conflict, Unavailable
+from memsvc.tree.moment import Moment, moment
 from memsvc.tree.reads.entries import (
     EVERY_ACTIVE,
     MAX_FOUND,
     MAX_QUERY_BYTES,
     EntryFilter,
 )
-from memsvc.tree.reads.moment import Moment, moment
 from tenants.rows import prepared
 
 

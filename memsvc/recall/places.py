@@ -9,8 +9,8 @@ from memsvc.format.fences import BOM, entry_spans
 from memsvc.recall.highlights import Highlighter
 from memsvc.recall.hits import Hit
 from memsvc.tree.models import Block
+from memsvc.tree.moment import Moment
 from memsvc.tree.reads.entries import read_blocks
-from memsvc.tree.reads.moment import Moment
 from memsvc.tree.visibility import standing_sql, visible_sql
 from tenants.rows import prepared
 

@@ -17,8 +17,8 @@ from django.db.backends.utils import CursorWrapper
 from memsvc.recall import choosing, near
 from memsvc.recall.choosing import OF_EACH, Chosen
 from memsvc.tree.models import Tree
+from memsvc.tree.moment import Moment
 from memsvc.tree.reads.entries import EntryFilter
-from memsvc.tree.reads.moment import Moment
 from memsvc.tree.words import Terms
 from tenants.rows import prepared
 

@@ -22,7 +22,8 @@ from memsvc.recall.ranking import DEPTHS, MAX_RANKED, Facts, QueryVector, Ranked
 from memsvc.recall.times import asked_range
 from memsvc.tree import statements
 from memsvc.tree.access import Access
-from memsvc.tree.reads.cursors import after_rank, cursor_of_rank
+from memsvc.tree.cursors import after_rank, cursor_of_rank
+from memsvc.tree.moment import Moment, moment
 from memsvc.tree.reads.entries import (
     EVERY_ACTIVE,
     MAX_FOUND,
@@ -31,7 +32,6 @@ from memsvc.tree.reads.entries import (
     read_blocks,
     search_entries,
 )
-from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.reads.substring import search_substring
 from memsvc.tree.words import terms
 

@@ -9,7 +9,7 @@ from memsvc.transfer.git import Folder, ObjectId, Pack, Signature
 from memsvc.transfer.names import git_name
 from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound, TooLarge
-from memsvc.tree.reads import Step, replay
+from memsvc.tree.reads import Step, changelog
 from memsvc.tree.results import RevisionRead
 
 BRANCH: Final = "main"
@@ -54,7 +54,7 @@ def export_bundle(
     spool: BinaryIO = TemporaryFile()  # noqa: SIM115  closed by the export
     try:
         pack = Pack(spool)
-        with replay(access, revision=revision) as steps:
+        with changelog(access, revision=revision) as steps:
             head = _committed(pack, steps, every=access.prefix == "/", progress=progress)
         if head is None:
             raise FileNotFound(access.prefix)

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from memsvc.format.documents import BlockKind, cut_file
+from memsvc.format.documents import Block, BlockKind, cut_file
 from memsvc.format.fences import ends_indented
-from memsvc.format.indexes import cut_index, parse_row
+from memsvc.format.indexes import parse_row
 from memsvc.format.paths import is_memory_file, is_router, parent_of, router_of
 from memsvc.format.text import count_lines
 from memsvc.transfer.reports import Contents
@@ -42,9 +42,10 @@ def check_tree(access: Access) -> list[Finding]:
         heads = taken.heads()
         for listed, chunks in taken.files():
             data = b"".join(chunks)
-            _look_at(seen, listed.path, data)
+            blocks = cut_file(listed.path, data)
+            _look_at(seen, listed.path, blocks)
             if is_memory_file(listed.path):
-                seen.otherwise += _read_otherwise(listed.path, data, heads.get(listed.path, []))
+                seen.otherwise += _read_otherwise(listed.path, data, blocks, heads.get(listed.path, []))
         misstated = reads.misstatements(access)
     found = [*_disagreements(seen), *seen.opaque, *seen.otherwise]
     found += [Finding("stale_row", each.index, f"the row {each.row!r} {each.reason}") for each in misstated]
@@ -64,20 +65,22 @@ def check_tree(access: Access) -> list[Finding]:
     return sorted(found, key=lambda finding: (finding.path, finding.kind, finding.detail))
 
 
-def _look_at(seen: _Seen, path: str, data: bytes) -> None:
+def _look_at(seen: _Seen, path: str, blocks: Sequence[Block]) -> None:
     seen.paths.add(path)
     if is_router(path):
-        rows = (parse_row(block.raw) for block in cut_index(data) if block.kind is BlockKind.ROW)
+        rows = (parse_row(block.raw) for block in blocks if block.kind is BlockKind.ROW)
         seen.rows[path] = {row.path for row in rows if row is not None}
         return
-    _, opaque = seen.contents.add(path, data)
+    _, opaque = seen.contents.add(path, blocks)
     seen.opaque += [Finding("opaque_block", path, f"line {block.line}: {block.reason}") for block in opaque]
 
 
-def _read_otherwise(path: str, data: bytes, stored: Sequence[tuple[str, str]]) -> Iterator[Finding]:
+def _read_otherwise(
+    path: str, data: bytes, blocks: Sequence[Block], stored: Sequence[tuple[str, str]]
+) -> Iterator[Finding]:
     """Entries that were stored when other rules held, which their file will be read by once it changes."""
     before = Counter(entry_id for entry_id, _ in stored)
-    now = Counter(block.entry.entry_id for block in cut_file(path, data) if block.entry)
+    now = Counter(block.entry.entry_id for block in blocks if block.entry)
     changes = [(entry_id, "text, no entry") for entry_id in before - now]
     changes += [(entry_id, "an entry") for entry_id in now - before]
     changes += [

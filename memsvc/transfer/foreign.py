@@ -8,7 +8,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import BinaryIO, Final
 
-from memsvc.format import FormatError, InvalidPath
+from memsvc.format import FormatError, InvalidPath, cut_file
 from memsvc.format.paths import ancestors_of
 from memsvc.recall.accesses import Accesses, add_accesses
 from memsvc.transfer.archives import Limits
@@ -43,8 +43,9 @@ type Progress = Callable[[str], None]
 
 @dataclass(slots=True)
 class Gathered:
-    """What a source holds: entries to add, and what is to be said of those that are not."""
+    """What a source holds: documents, entries to add, and what is to be said of those that are not."""
 
+    documents: int = 0
     entries: list[ForeignEntry] = field(default_factory=list)
     reports: list[EntryReport] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
@@ -181,7 +182,7 @@ def _take(lines: _Lines, name: str, offset: int, content: Mapping[str, object]) 
                     gathered.leave_out(name, f"is a second document at '{document.path}'; the first counts")
                     return
                 lines.places[document.path] = offset
-                lines.holdings[document.path] = lines.contents.add(document.path, document.content)
+                lines.gathered.documents += 1
             case "memory":
                 _take_memory(lines, name, memory_in(content))
             case "turn":
@@ -222,7 +223,9 @@ def _documents(source: BinaryIO, lines: _Lines, progress: Progress) -> Iterator[
     for path, offset in sorted(lines.places.items()):
         source.seek(offset)
         content = document_in(parsed_line(source.readline())).content
-        yield Arrival(path, content, lines.expiries.get(path, {}))
+        blocks = cut_file(path, content)
+        lines.holdings[path] = lines.contents.add(path, blocks)
+        yield Arrival(path, content, lines.expiries.get(path, {}), blocks=blocks)
         progress(path)
 
 
@@ -240,7 +243,7 @@ def stored(
     """Store what was gathered, or rehearse it, and report. Raises ImportRefused, for bad lines unless rehearsed."""
     if gathered.refused and not dry_run:
         raise ImportRefused(gathered.refused)
-    if gathered.left_out and not holdings and not gathered.entries:
+    if gathered.left_out and not gathered.documents and not gathered.entries:
         raise ImportRefused(gathered.left_out)
     done = services.import_files(
         access, files, entries=gathered.entries, on_conflict=on_conflict, rehearse=dry_run, message=message

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, Final
 
-from memsvc.format import FormatError
+from memsvc.format import FormatError, cut_file
 from memsvc.format.paths import ancestors_of, archived_path, canonical_path
 from memsvc.transfer.archives import Archive, Limits
 from memsvc.transfer.manifest import Brought
@@ -155,8 +155,9 @@ def _imported(
     def arrivals() -> Iterator[Arrival]:
         for path, name in sorted_out.paths.items():
             data = source.read(name)
-            holdings[path] = contents.add(path, data)
-            yield sorted_out.arrival(path, name, data)
+            blocks = cut_file(path, data)
+            holdings[path] = contents.add(path, blocks)
+            yield sorted_out.arrival(path, name, data)._replace(blocks=blocks)
             progress(path)
 
     done = services.import_files(

@@ -124,7 +124,10 @@ def entry_of(memory: Memory) -> ForeignEntry:
     others = {name: value for name, value in memory.metadata.items() if name not in metadata}
     origin = {**memory.origin, _METADATA: others} if others else memory.origin
     more = _origin_line(entry, memory.confidence, origin)
-    return _checked(ForeignEntry(path, entry, more, memory.expires_at, metadata))
+    found = ForeignEntry(path, entry, more, memory.expires_at, metadata)
+    if more or metadata:
+        _ = found.block  # raises where they are too long
+    return found
 
 
 def _path_for(entry: MemoryEntry) -> str:
@@ -142,11 +145,3 @@ def _origin_line(entry: MemoryEntry, confidence: float, origin: Mapping[str, Any
         origin = {**origin, "confidence": confidence}
     # ASCII, so that no reader of YAML takes any of it for a line break.
     return text_line(ORIGIN, json.dumps(origin, sort_keys=True, separators=(",", ":"))) if origin else ""
-
-
-def _checked(found: ForeignEntry) -> ForeignEntry:
-    if found.more or found.metadata:
-        blocks = format.cut(found.text.encode())
-        if len(blocks) != 1 or blocks[0].entry != found.entry:
-            raise InvalidEntry("the metadata is too long to be kept with the entry")
-    return found

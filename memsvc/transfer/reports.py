@@ -1,11 +1,11 @@
 """What an import did, or would do, file by file."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Self
 
-from memsvc.format.documents import BlockKind, cut_file
+from memsvc.format.blocks import Block, BlockKind
 from memsvc.format.paths import is_memory_file
 from memsvc.format.problems import Problem, problems_in
 from memsvc.tree.results import Difference, ImportResult
@@ -124,13 +124,12 @@ class Contents:
     references: list[tuple[str, str]] = field(default_factory=list)
     problems: list[tuple[str, Problem]] = field(default_factory=list)
 
-    def add(self, path: str, data: bytes) -> tuple[int, tuple[OpaqueBlock, ...]]:
-        """Take in a file; answers how many entries it has, and the blocks that look like one and are none."""
+    def add(self, path: str, blocks: Sequence[Block]) -> tuple[int, tuple[OpaqueBlock, ...]]:
+        """Take in the blocks of a file; answers how many are entries, and which look like one and are none."""
         if not is_memory_file(path):
             return 0, ()
         entries, line = 0, 1
         opaque: list[OpaqueBlock] = []
-        blocks = cut_file(path, data)
         self.problems += [(path, problem) for problem in problems_in(blocks)]
         for block in blocks:
             if block.kind is BlockKind.OPAQUE:

@@ -6,7 +6,7 @@ So the lock is held only while rows are compared and written, and memory does no
 import hashlib
 import pickle
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import IO, Final, NamedTuple
 
 from memsvc import format
-from memsvc.format import NO_METADATA, BlockKind, MemoryEntry, Metadata, canonical_path
+from memsvc.format import NO_METADATA, BlockKind, InvalidEntry, MemoryEntry, Metadata, canonical_path
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import cut_as_before, row_of
@@ -34,7 +34,8 @@ _NO_EXPIRIES: Final[FileExpiries] = MappingProxyType({})
 class Arrival(NamedTuple):
     """A file to bring in. `base` is the SHA-256 that it had when it was exported, empty where that isn't known.
 
-    `revision` is the revision of this very tree that it was exported from, None where it comes from elsewhere.
+    `blocks` are what `cut_file` makes of it, where that has been done. `revision` is the revision of this very tree
+    that it was exported from, None where it comes from elsewhere.
     """
 
     path: str
@@ -42,6 +43,7 @@ class Arrival(NamedTuple):
     expiries: FileExpiries = _NO_EXPIRIES
     base: str = ""
     revision: int | None = None
+    blocks: Sequence[format.Block] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,13 +57,19 @@ class ForeignEntry:
     metadata: Metadata = NO_METADATA
 
     @property
-    def text(self) -> str:
-        """As it stands in a file. Put together when asked for, since an import holds thousands of them."""
-        text = format.compose_entry(self.entry, self.metadata)
+    def block(self) -> format.Block:
+        """As it stands in a memory file. Put together when asked for, since an import holds thousands of them.
+
+        Raises `InvalidEntry` where there is too much that the frontmatter has besides.
+        """
+        block = format.compose_block(self.entry, self.metadata)
         if not self.more:
-            return text
-        head, fence, body = text.partition("\n---\n")
-        return f"{head}\n{self.more}{fence}{body}"
+            return block
+        head, fence, body = block.raw.partition(b"\n---\n")
+        first, *others = format.cut(head + b"\n" + self.more.encode() + fence + body)
+        if others or first.entry != self.entry:
+            raise InvalidEntry("the metadata is too long to be kept with the entry")
+        return first
 
 
 @dataclass(slots=True)
@@ -127,7 +135,8 @@ def prepared_files(access: Access, arriving: Iterable[Arrival]) -> Iterator[Spoo
 
 def _prepared(access: Access, arrival: Arrival) -> PreparedFile:
     file = File(tenant_id=access.tree.tenant_id, tree_id=access.tree.pk, path=arrival.path)
-    blocks = cut_as_before([], format.cut_file(arrival.path, arrival.data))
+    cut = format.cut_file(arrival.path, arrival.data) if arrival.blocks is None else arrival.blocks
+    blocks = cut_as_before([], cut)
     rows = [row_of(block, file, position=0, revision=0, first=n == 0) for n, block in enumerate(blocks)]
     seen = Counter[str]()
     for row in rows:
@@ -136,7 +145,7 @@ def _prepared(access: Access, arrival: Arrival) -> PreparedFile:
             seen[name] += 1
         _read_terms(row)
     sha256 = hashlib.sha256(arrival.data).hexdigest()
-    return PreparedFile(arrival, sha256, format.dominant_newline(arrival.data), rows)
+    return PreparedFile(arrival._replace(blocks=None), sha256, format.dominant_newline(arrival.data), rows)
 
 
 @contextmanager
@@ -150,21 +159,20 @@ def prepared_entries(access: Access, foreign: Iterable[ForeignEntry]) -> Iterato
             if group and (len(group) >= _MOST_AT_ONCE or group[0].foreign.path != each.path):
                 spool.add(group)
                 group = []
-            text, each = each.text, replace(each, metadata=dict(each.metadata))
-            gap = format.append_to(text.encode(), "")
-            group.append(PreparedEntry(number, each, text, gap, _entry_row(access, each, text)))
+            block, each = each.block, replace(each, metadata=dict(each.metadata))
+            gap, row = format.append_to(block.raw, ""), _entry_row(access, each, block)
+            group.append(PreparedEntry(number, each, block.raw.decode(), gap, row))
         if group:
             spool.add(group)
         yield spool
 
 
-def _entry_row(access: Access, foreign: ForeignEntry, text: str) -> Block | None:
-    """The row of an entry whose text is one block; None where it isn't, as in a file that is no memory file."""
-    blocks = format.cut_file(foreign.path, text.encode())
-    if len(blocks) != 1 or blocks[0].kind is not BlockKind.ENTRY:
+def _entry_row(access: Access, foreign: ForeignEntry, block: format.Block) -> Block | None:
+    """The row of an entry; None in a file that is no memory file."""
+    if not format.is_memory_file(foreign.path):
         return None
     file = File(tenant_id=access.tree.tenant_id, tree_id=access.tree.pk, path=foreign.path)
-    row = row_of(blocks[0], file, position=0, revision=0)
+    row = row_of(block, file, position=0, revision=0)
     row.expires_at = foreign.expires_at
     _read_terms(row)
     return row

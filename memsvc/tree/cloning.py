@@ -111,9 +111,7 @@ def _copy(source: Tree, copy: Tree, revision: int) -> None:
         "source": source.pk,
         "copy": copy.pk,
         "revision": revision,
-        "at": Revision.objects.filter(tenant_id=source.tenant_id, tree_id=source.pk, number=revision)
-        .values_list("at", flat=True)
-        .first(),
+        "at": Revision.objects.of(source).filter(number=revision).values_list("at", flat=True).first(),
     }
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'")

@@ -30,12 +30,12 @@ from memsvc.tree.visibility import FOR_GOOD, has_expired, is_active, is_visible,
 class Composed:
     """A draft with its id and instant, checked and rendered before the tree is locked.
 
-    `path` is None when it follows from the entry that is superseded.
+    `path` is None when it follows from the entry that is superseded, and so is `block` when some of the text does.
     """
 
     draft: EntryDraft
     entry: MemoryEntry
-    text: str
+    block: format.Block | None
     path: str | None
     expires_at: datetime | None
     metadata: Metadata
@@ -65,12 +65,15 @@ def _composed(access: Access, draft: EntryDraft, after: Block | None = None) -> 
         tags=draft.tags,
         supersedes=draft.supersedes,
     )
-    metadata = draft.metadata
-    text = ""
+    metadata, block = draft.metadata, None
     if after is not None and metadata is None:
         metadata = after.metadata
-        text = _with_lines_of(after, entry)
-    text = text or format.compose_entry(entry, metadata or format.NO_METADATA)
+        block = _with_lines_of(after, entry)
+    if draft.supersedes and after is None and (draft.summary is None or metadata is None):
+        # What else would be refused is found with the text.
+        entry = format.normal_entry(entry)
+    else:
+        block = block or format.compose_block(entry, metadata or format.NO_METADATA)
     follows = draft.category is MemoryCategory.PROCEDURE and draft.supersedes is not None and not draft.title
     title = format.checked_title(draft.title)
     path = None if follows else format.entry_path(draft.category, when=when, title=title)
@@ -82,11 +85,10 @@ def _composed(access: Access, draft: EntryDraft, after: Block | None = None) -> 
         expires_at = format.in_utc(draft.expires_at) if draft.expires_at else None
         if has_expired(expires_at, datetime.now(tz=UTC)):
             raise InvalidText("expires_at lies in the past; leave it out for an entry that stays")
-    stored = next(block.entry for block in format.cut(text.encode()) if block.entry)
     return Composed(
         draft=draft,
-        entry=stored,
-        text=text,
+        entry=block.entry if block and block.entry else entry,
+        block=block,
         path=path,
         expires_at=expires_at,
         metadata=metadata or format.NO_METADATA,
@@ -94,15 +96,15 @@ def _composed(access: Access, draft: EntryDraft, after: Block | None = None) -> 
     )
 
 
-def _with_lines_of(old: Block, entry: MemoryEntry) -> str:
-    """An entry with the lines of another's metadata, just as they stand there; "" where they are not to be had."""
+def _with_lines_of(old: Block, entry: MemoryEntry) -> format.Block | None:
+    """An entry with the lines of another's metadata, just as they stand there; None where they are not to be had."""
     if old.raw is not None:
-        return ""
+        return None
     lines, metadata = format.carried_lines(old.head)
     try:
-        return format.compose_entry(entry, metadata, written=lines) if lines else ""
+        return format.compose_block(entry, metadata, written=lines) if lines else None
     except FormatError:
-        return ""
+        return None
 
 
 def add(change: Change, composed: Composed) -> EntryWritten:
@@ -111,9 +113,12 @@ def add(change: Change, composed: Composed) -> EntryWritten:
     old = visible_entry(change, supersedes) if supersedes else None
     if old is not None:
         draft = composed.draft
-        if draft.summary is None:
-            draft = replace(draft, summary=format.summary_after(entry_of(old), draft.body))
-        composed = _composed(change.access, draft, old)
+        if composed.block is None:
+            if draft.summary is None:
+                draft = replace(draft, summary=format.summary_after(entry_of(old), draft.body))
+            composed = _composed(change.access, draft, old)
+        elif isinstance(draft.expires_at, Kept):
+            composed = replace(composed, expires_at=old.expires_at)
     return _put(change, composed, old)
 
 
@@ -226,45 +231,50 @@ def _append(change: Change, file: File, last: Block | None, composed: Composed, 
     start = last.position if last else 0
     if last is not None and not files.visible_at(change, [last]):
         last = files.live_blocks(file).filter(visible(change.at)).last()
-    before = rendered(last) if last else b""
+    before, block = rendered(last) if last else b"", composed.block
+    assert block is not None  # what hung on the superseded entry has been composed since
     # Free text is one text: an earlier piece of it may open a code block.
     is_piece = last is not None and last.kind == BlockKind.TEXT and file.size != len(before)
     if is_piece or format.code_end(before) or (before and not before.endswith(b"\n")):
-        _append_to_text(change, file, composed)
+        _append_to_text(change, file, composed, block)
         return True
-    addition = _addition(file, last, composed.text)
+    blocks = _addition(file, last, block)
     rows = [
-        row_of(block, file, position=start + files.GAP * n, revision=change.number)
-        for n, block in enumerate(format.cut_file(file.path, addition), start=1)
+        row_of(each, file, position=start + files.GAP * n, revision=change.number)
+        for n, each in enumerate(blocks, start=1)
     ]
     rows[-1].expires_at = composed.expires_at
     files.append_blocks(change, file, rows, is_last=is_last)
     return False
 
 
-def _addition(file: File, last: Block | None, text: str) -> bytes:
+def _addition(file: File, last: Block | None, block: format.Block) -> list[format.Block]:
     """What to put below a file's last block, for it to be an entry also when that one has disappeared."""
+    text = block.raw.decode()
     addition = format.append_to(rendered(last) if last else b"", text, newline=file.newline)
-    if last is None or is_visible(last, FOR_GOOD):
-        return addition
-    lasting = files.live_blocks(file).filter(visible(FOR_GOOD)).last()
-    later = format.append_to(rendered(lasting) if lasting else b"", text, newline=file.newline)
-    return _apart(file, max(addition, later, key=len))
+    if last is not None and not is_visible(last, FOR_GOOD):
+        lasting = files.live_blocks(file).filter(visible(FOR_GOOD)).last()
+        later = format.append_to(rendered(lasting) if lasting else b"", text, newline=file.newline)
+        addition = max(addition, later, key=len)
+        if not addition.startswith((b"\n", b"\r\n")):
+            addition = file.newline.encode() + addition
+    gap = addition.removesuffix(block.raw)
+    # Below blank lines it is what it was composed as, and need not be read again.
+    if len(gap) < len(addition) and not gap.strip(b"\r\n"):
+        return [replace(block, raw=addition, meta_end=block.meta_end + len(gap))]
+    return format.cut_file(file.path, addition)
 
 
-def _apart(file: File, data: bytes) -> bytes:
-    return data if data.startswith((b"\n", b"\r\n")) else file.newline.encode() + data
-
-
-def _append_to_text(change: Change, file: File, composed: Composed) -> None:
+def _append_to_text(change: Change, file: File, composed: Composed, block: format.Block) -> None:
     """The slow way, where what is above lacks a line end or leaves a code block open: the block before changes too."""
-    data = files.content_now(change, file)
+    every = list(files.live_blocks(file))
+    data, text = content(files.visible_at(change, every)), block.raw.decode()
     if closing := format.code_end(data, newline=file.newline):
         _warn_of_closed_code(change, file.path, format.count_lines((data + closing).decode(errors="replace")))
     at, entry_id = composed.expires_at, composed.entry.entry_id
     expiries = {(entry_id, ""): at} if at else files.NO_EXPIRIES
-    data += format.append_to(data, composed.text, newline=file.newline)
-    files.fill(change, file, data, expiries=expiries)
+    data += format.append_to(data, text, newline=file.newline)
+    files.fill(change, file, data, expiries=expiries, every=every)
 
 
 def splice(change: Change, file: File, target: Block, *, by: str) -> None:

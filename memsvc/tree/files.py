@@ -222,16 +222,18 @@ def fill(
     *,
     expiries: Expiries = NO_EXPIRIES,
     made: Mapping[bytes, Block] = MappingProxyType({}),
+    every: Sequence[Block] | None = None,
 ) -> list[Block] | None:
     """Make `data` the content of a file; the answer is the blocks that show then, or None when nothing differs.
 
     Blocks that are in both the old and the new content keep their identity and history; blocks that are hidden
     from readers keep their place. An entry that is written anew keeps its expiry, or gets the one in `expiries`.
-    `made` has rows of entries by their bytes, each for one use, where they were made before.
+    `made` has rows of entries by their bytes, each for one use, where they were made before; `every` are all of the
+    file's live rows, where they are at hand.
     """
     change.require_write(file.path)
     require_fits(file.path, data)
-    every = list(live_blocks(file))
+    every = list(live_blocks(file)) if every is None else every
     old = visible_at(change, every)
     old_bytes = [rendered(row) for row in old]
     if b"".join(old_bytes) == data and file.changed_in != change.number:

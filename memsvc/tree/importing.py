@@ -113,7 +113,8 @@ class Import:
             return self._bring_absent(prepared, past, known)
         if file.sha256 == prepared.sha256 and file.next_expiry is None:
             return Imported(path, "unchanged")
-        ours = files.visible_at(change, list(files.live_blocks(file)))
+        every = list(files.live_blocks(file))
+        ours = files.visible_at(change, every)
         now = content(ours)
         if now == data:
             return Imported(path, "unchanged")
@@ -137,14 +138,14 @@ class Import:
         )
         self.differences += merged.differences
         if edited or self._on_conflict is OnConflict.TAKE:
-            self._fill(file, prepared, data)
+            self._fill(file, prepared, data, every)
             self._note_came([row for row in prepared.rows if row.entry_id], known)
             return Imported(path, "changed")
         more = self._more(merged)
         self._put_beside(path, merged.beside)
         if not merged.changed and not more:
             return Imported(path, "skipped", _KEPT)
-        self._fill(file, prepared, joined(merged.kept, more, file.newline))
+        self._fill(file, prepared, joined(merged.kept, more, file.newline), every)
         self._note_came(_rows_of(prepared, [*merged.kept, *more]), known)
         return Imported(path, "changed")
 
@@ -181,13 +182,14 @@ class Import:
             data = prepared.arrival.data
         elif not pieces and prepared.arrival.data:
             return Imported(path, "skipped", _KEPT)
-        self._fill(files.create(self._change, path), prepared, data)
+        self._fill(files.create(self._change, path), prepared, data, [])
         self._note_came(_rows_of(prepared, pieces), known)
         return Imported(path, "created")
 
-    def _fill(self, file: File, prepared: PreparedFile, data: bytes) -> None:
+    def _fill(self, file: File, prepared: PreparedFile, data: bytes, every: Sequence[Block]) -> None:
         made = {rendered(row): row for row in prepared.rows if row.entry_id}
-        files.fill(self._change, file, data, expiries=files.expiries_of(prepared.rows), made=made)
+        expiries = files.expiries_of(prepared.rows)
+        files.fill(self._change, file, data, expiries=expiries, made=made, every=every)
         self._merged.append(file.path)
 
     def _note_came(self, rows: Sequence[Block], known: _Known) -> None:
@@ -250,10 +252,8 @@ class Import:
         """When something that a file here once held was last taken out of the history for good."""
         if not past:
             return None
-        erased = Redaction.objects.filter(
-            tenant_id=self._change.tree.tenant_id,
-            tree_id=self._change.tree.pk,
-            file_id__in={file.content_id for file in past},
+        erased = Redaction.objects.of(self._change.tree).filter(
+            file_id__in={file.content_id for file in past}
         )
         newest: datetime | None = erased.aggregate(newest=Max("at"))["newest"]
         return newest
@@ -348,13 +348,14 @@ class Import:
 
     def _replace(self, present: Block, prepared: PreparedEntry) -> None:
         file = files.require(self._change, present.file.path)
-        rows = files.visible_at(self._change, list(files.live_blocks(file)))
+        every = list(files.live_blocks(file))
+        rows = files.visible_at(self._change, every)
         pieces = [
             Piece(_with_gap_of(row, prepared.text) if row.pk == present.pk else rendered(row)) for row in rows
         ]
         at = prepared.foreign.expires_at
         expiries = {(present.entry_id, ""): at} if at else files.NO_EXPIRIES
-        files.fill(self._change, file, joined(pieces, [], file.newline), expiries=expiries)
+        files.fill(self._change, file, joined(pieces, [], file.newline), expiries=expiries, every=every)
         self._merged.append(file.path)
 
     def _append(self, path: str, new: Sequence[PreparedEntry]) -> None:
@@ -364,7 +365,8 @@ class Import:
         if rows is not None:
             files.extend(change, file, rows)
         else:
-            data = files.content_now(change, file)
+            every = list(files.live_blocks(file))
+            data = content(files.visible_at(change, every))
             last, parts = format.last_part(format.cut_file(path, data)), [data]
             for each in new:
                 last = format.append_to(last, each.text, newline=file.newline)
@@ -374,7 +376,7 @@ class Import:
                 for each in new
                 if each.foreign.expires_at
             }
-            files.fill(change, file, b"".join(parts), expiries=expiries)
+            files.fill(change, file, b"".join(parts), expiries=expiries, every=every)
         self._appended.setdefault(path, []).extend(each.foreign for each in new)
         self._superseding += [each.foreign.entry for each in new if each.foreign.entry.supersedes]
 
@@ -451,4 +453,4 @@ def _copy(prepared: PreparedEntry) -> PreparedEntry:
     foreign = prepared.foreign
     entry_id = copied(foreign.path, Piece(prepared.text.encode(), foreign.entry.entry_id)).entry_id
     copy = replace(foreign, entry=replace(foreign.entry, entry_id=entry_id))
-    return replace(prepared, foreign=copy, text=copy.text, row=None)
+    return replace(prepared, foreign=copy, text=copy.block.raw.decode(), row=None)

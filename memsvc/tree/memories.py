@@ -17,8 +17,8 @@ from memsvc.tree.errors import (
     PreconditionFailed,
     TooLarge,
 )
+from memsvc.tree.history.memory_versions import MAX_CONTENT_BYTES
 from memsvc.tree.models import File
-from memsvc.tree.reads.versions import MAX_CONTENT_BYTES
 from memsvc.tree.results import Memory
 from memsvc.tree.scope import Change
 from memsvc.tree.services import carry, close, filled, one_revision

@@ -7,6 +7,7 @@ Every row carries its tenant, and every reference is by (tenant, id): the compos
 first migration as SQL, because a plain one would let a row point into another tenant.
 """
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Self
 from uuid import UUID
 
@@ -122,10 +123,12 @@ class TreeRow(models.Model):
         return visibility.stands(self, revision)
 
 
-class TreeRowQuerySet[T: TreeRow](models.QuerySet[T]):
+class OfTreeQuerySet[T: models.Model](models.QuerySet[T]):
     def of(self, tree: Tree) -> Self:
         return self.filter(tenant_id=tree.tenant_id, tree_id=tree.pk)
 
+
+class TreeRowQuerySet[T: TreeRow](OfTreeQuerySet[T]):
     def standing(self, revision: int | None) -> Self:
         """The rows of one revision; of the newest one when it is None."""
         return self.filter(visibility.standing(revision))
@@ -143,7 +146,12 @@ class FileQuerySet(TreeRowQuerySet["File"]):
         # "0" is the character after "/".
         return self.filter(path__gt=folder + "/", path__lt=folder + "0")
 
+    def of_contents(self, ids: Collection[UUID]) -> Self:
+        """The rows of files, those of their former paths too, by what their blocks refer to."""
+        return self.filter(Q(pk__in=ids) | Q(former_of__in=ids))
+
     def at_or_below(self, path: str) -> Self:
+        """The file at a path, or those below that folder."""
         below = Q(path__gt=path + "/", path__lt=path + "0")
         return self if path == "/" else self.filter(Q(path=path) | below)
 
@@ -359,6 +367,8 @@ class Revision(models.Model):
     action = models.CharField(max_length=32)
     message = models.TextField(default="", blank=True)
 
+    objects = OfTreeQuerySet["Revision"].as_manager()
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["tenant", "tree", "number"], name="revision_number_unique")
@@ -384,6 +394,8 @@ class Redaction(models.Model):
     actor_kind = models.CharField(max_length=8, choices=[(kind.value, kind.value) for kind in ActorKind])
     actor_id = models.TextField()
     actor_name = models.TextField()
+
+    objects = OfTreeQuerySet["Redaction"].as_manager()
 
     class Meta:
         constraints = [

@@ -13,9 +13,9 @@ from uuid import UUID
 from django.db import connection
 
 from memsvc.tree.access import Access
+from memsvc.tree.history.blame import line_revisions
 from memsvc.tree.models import Block, File, Revision, Tree
-from memsvc.tree.reads.moment import moment
-from memsvc.tree.reads.origins import line_revisions
+from memsvc.tree.moment import moment
 from memsvc.tree.scope import holding
 from tenants.actors import SYSTEM
 from tenants.models import Tenant
@@ -104,7 +104,7 @@ ORDER BY kept.place, t.name
 
 
 def _horizon(tree: Tree, before: datetime) -> int:
-    made = Revision.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk, at__lt=before)
+    made = Revision.objects.of(tree).filter(at__lt=before)
     with moment(Access(tree, SYSTEM)):
         newest = made.order_by("-number").values_list("number", flat=True).first()
     return newest or 0

@@ -19,9 +19,10 @@ from memsvc.format import (
     checked_text,
     visible_path,
 )
-from memsvc.tree import arrivals, entries, files, importing, restoring, router
+from memsvc.tree import arrivals, entries, files, importing, router
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival, ForeignEntry
+from memsvc.tree.blocks import content
 from memsvc.tree.drafts import EntryDraft, OnConflict, Precondition, SuccessorDraft
 from memsvc.tree.edits import replace_text
 from memsvc.tree.errors import (
@@ -37,6 +38,8 @@ from memsvc.tree.errors import (
     TooLarge,
     UndoRefused,
 )
+from memsvc.tree.history import restore as restoring
+from memsvc.tree.history import undo as undoing
 from memsvc.tree.models import Block, File
 from memsvc.tree.operations import (
     AddEntry,
@@ -255,18 +258,18 @@ def import_files(
     with (
         arrivals.prepared_files(access, _fitting(imported)) as some,
         arrivals.prepared_entries(access, entries) as single,
+        suppress(_NotKept),
+        one_revision(access, "tree.import", message, rehearsed=rehearse) as change,
     ):
-        revision = 0
-        with suppress(_NotKept), one_revision(access, "tree.import", message, rehearsed=rehearse) as change:
-            bringing = importing.Import(change, on_conflict)
-            for group in some:
-                bringing.bring_files(group)
-            change.index_behind = bool(bringing.files)
-            outcomes = bringing.bring_entries(single)
-            bringing.finish()
-            revision = change.number - 1 if rehearse else change.current
-            if rehearse:
-                raise _NotKept
+        bringing = importing.Import(change, on_conflict)
+        for group in some:
+            bringing.bring_files(group)
+        change.index_behind = bool(bringing.files)
+        outcomes = bringing.bring_entries(single)
+        bringing.finish()
+        if rehearse:
+            raise _NotKept
+    revision = change.number - 1 if rehearse else change.current
     return ImportResult(revision, bringing.files, outcomes, bringing.differences)
 
 
@@ -319,27 +322,21 @@ def undo(
     """
     if (revision is None) == (actor is None):
         raise InvalidText("name either the revision or the actor whose changes are to be undone")
-    try:
-        with one_revision(access, "undo", message, rehearsed=rehearse) as change:
-            revisions = restoring.revisions_to_undo(change, revision=revision, actor=actor, since=since)
-            done = restoring.undo(change, access, revisions)
-            told = tuple(change.warnings)
-            if rehearse:
-                raise _Rehearsed(
-                    Undone(change.number - 1, done.undone, done.paths, done.conflicts, warnings=told)
-                )
-            if done.conflicts and not skip_conflicts:
-                raise UndoRefused(done.conflicts)
-    except _Rehearsed as rehearsed:
-        return rehearsed.answer
-    return Undone(change.current, done.undone, done.paths, done.conflicts, warnings=told)
-
-
-class _Rehearsed(Exception):
-    """Ends a change that is not to be kept."""
-
-    def __init__(self, answer: Undone) -> None:
-        self.answer = answer
+    with suppress(_NotKept), one_revision(access, "undo", message, rehearsed=rehearse) as change:
+        revisions = undoing.revisions_to_undo(change, revision=revision, actor=actor, since=since)
+        done = undoing.undo(change, access, revisions)
+        told = tuple(change.warnings)
+        if rehearse:
+            raise _NotKept
+        if done.conflicts and not skip_conflicts:
+            raise UndoRefused(done.conflicts)
+    return Undone(
+        change.number - 1 if rehearse else change.current,
+        sorted(done.undone, reverse=True),
+        sorted(done.gone | done.back),
+        done.conflicts,
+        warnings=told,
+    )
 
 
 # --- one change -------------------------------------------------------------------------------------------------
@@ -406,7 +403,8 @@ def _append(access: Access, operation: AppendFile) -> Step[Written]:
     def append(change: Change) -> Written:
         file = files.find(change, path)
         files.check(change, file, operation.precondition, path)
-        return filled(change, path, file, (files.content_now(change, file) if file else b"") + data)
+        every = list(files.live_blocks(file)) if file else []
+        return filled(change, path, file, content(files.visible_at(change, every)) + data, every=every)
 
     return append
 
@@ -415,15 +413,17 @@ def _encoded(text: str) -> bytes:
     return checked_text(text, field="content", max_bytes=files.MAX_FILE_BYTES, nul_allowed=True).encode()
 
 
-def filled(change: Change, path: str, file: File | None, data: bytes) -> Written:
-    """Give a file (a new one where it is None) its content, and tell the index.
+def filled(
+    change: Change, path: str, file: File | None, data: bytes, *, every: Sequence[Block] | None = None
+) -> Written:
+    """Give a file (a new one where it is None) its content, and tell the index; `every` as of `files.fill`.
 
     What a new file may be called is said here and not where the path is read: one whose name is refused today may
     stand in a tree from before, and be written on.
     """
     created = file is None
     file = file or files.create(change, visible_path(path))
-    shown = files.fill(change, file, data)
+    shown = files.fill(change, file, data, every=every)
     if shown is not None:
         _tell_index(change, file, shown, created=created)
     return Written(
@@ -455,14 +455,15 @@ def _edit(access: Access, operation: EditFile) -> Step[Edited]:
         files.check(change, file, operation.precondition, path)
         if not file.is_text:
             raise NotText
+        every = list(files.live_blocks(file))
         text, occurrences = replace_text(
-            files.content_now(change, file).decode(),
+            content(files.visible_at(change, every)).decode(),
             operation.old_string,
             operation.new_string,
             replace_all=operation.replace_all,
             newline=file.newline,
         )
-        written = filled(change, path, file, text.encode())
+        written = filled(change, path, file, text.encode(), every=every)
         return Edited(path, written.revision, occurrences, written.size, written.etag)
 
     return edit

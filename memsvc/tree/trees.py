@@ -14,10 +14,10 @@ from django.utils import timezone
 from memsvc.format import InvalidText, checked_text
 from memsvc.tree import statements
 from memsvc.tree.access import Access
+from memsvc.tree.cursors import after_entry, after_text, cursor_of_entry, cursor_of_text
 from memsvc.tree.errors import Forbidden, StoreNotFound, TreeArchived, TreeExists, TreeNotFound
 from memsvc.tree.models import DEFAULT_LANGUAGE, LANGUAGES, Block, File, Tree
-from memsvc.tree.reads.cursors import after_entry, after_text, cursor_of_entry, cursor_of_text
-from memsvc.tree.reads.moment import moment
+from memsvc.tree.moment import moment
 from memsvc.tree.scope import holding
 from memsvc.tree.visibility import to_be_counted
 from tenants.idempotency import forget_tree

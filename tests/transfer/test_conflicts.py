@@ -23,9 +23,9 @@ from memsvc.tree.access import Access
 from memsvc.tree.cloning import clone_tree
 from memsvc.tree.drafts import EntryDraft, OnConflict, SuccessorDraft
 from memsvc.tree.errors import EntryNotFound
+from memsvc.tree.history.redaction import redact_version
 from memsvc.tree.models import Block, File
 from memsvc.tree.reads import EntryFilter
-from memsvc.tree.redacting import redact_version
 from memsvc.tree.retention import prune_to
 from tests.transfer.support import bring, everything, exported, outcomes, put, unzipped, zip_of
 from tests.transfer.test_jsonl import lines_of, memory_line

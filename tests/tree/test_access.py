@@ -151,4 +151,4 @@ def test_no_service_writes_rows_but_by_way_of_files() -> None:
         if node.attr in WRITES
     }
 
-    assert found == {("files.py", name) for name in WRITES} | {("redacting.py", "insert_blocks")}
+    assert found == {("files.py", name) for name in WRITES} | {("redaction.py", "insert_blocks")}

@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 from django.db import connection, transaction
 
-from memsvc.format import MemoryCategory, MemoryEntry, MemoryKind
+from memsvc.format import Block, MemoryCategory, MemoryEntry, MemoryKind
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import ForeignEntry
@@ -228,10 +228,10 @@ class Composed(ForeignEntry):
     turns: ClassVar[list[Callable[[str], object]]] = []
 
     @property
-    def text(self) -> str:
+    def block(self) -> Block:
         for turn in self.turns:
             turn(f"/beside-{self.entry.entry_id}.md")
-        return ForeignEntry.text.fget(self)  # type: ignore[attr-defined, no-any-return]  # a property's own function
+        return ForeignEntry.block.fget(self)  # type: ignore[attr-defined, no-any-return]  # a property's own function
 
 
 def test_others_write_while_an_import_is_read_and_composed(memory: Access) -> None:

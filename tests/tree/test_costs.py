@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 
 from memsvc.tree import reads, services, statements
 from memsvc.tree.access import Access
+from memsvc.tree.cursors import cursor_of_entry
 from memsvc.tree.models import Block
-from memsvc.tree.reads.cursors import cursor_of_entry
 from memsvc.tree.trees import create_tree
 from tenants.models import Tenant
 from tests.tree.support import FACTS, add, entry_text

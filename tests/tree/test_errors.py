@@ -11,10 +11,10 @@ from memsvc.tree import errors, reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import TreeError
+from memsvc.tree.history.redaction import redact_version
 from memsvc.tree.memories import create_memory, delete_memory
 from memsvc.tree.models import File, Tree
 from memsvc.tree.operations import DeletePath
-from memsvc.tree.redacting import redact_version
 from memsvc.tree.retention import prune_to
 from memsvc.tree.trees import archive_tree, create_tree, store_with_id, tree_of
 from tenants.ids import uuid7

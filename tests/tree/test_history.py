@@ -8,7 +8,7 @@ import pytest
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.errors import EntryNotFound, FileNotFound, RevisionNotFound, TooLarge
-from memsvc.tree.lines import line_differences, lines_of
+from memsvc.tree.history.lines import line_differences, lines_of
 from memsvc.tree.operations import DeletePath, MovePath, WriteFile
 from memsvc.tree.reads import RevisionFilter
 from tests.tree.support import FACTS, AssertNumQueries, add, days_pass, entry_text, in_days, revision

@@ -16,9 +16,9 @@ from memsvc.tree import reads, retention, services
 from memsvc.tree.access import Access
 from memsvc.tree.cloning import clone_tree
 from memsvc.tree.errors import EntryNotFound, RevisionNotFound, RevisionPruned, VersionNotFound
+from memsvc.tree.history.memory_versions import VersionFilter, list_versions, read_version
 from memsvc.tree.models import Block, File, Revision, Tree
 from memsvc.tree.reads import RevisionFilter
-from memsvc.tree.reads.versions import VersionFilter, list_versions, read_version
 from memsvc.tree.retention import Pruned, prune, prune_to
 from memsvc.tree.scope import changing
 from memsvc.tree.trees import archive_tree, create_tree

@@ -9,8 +9,8 @@ from django.db.migrations.executor import MigrationExecutor
 from memsvc.format import Confidence, InvalidText, MemoryCategory
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
+from memsvc.tree.cursors import cursor_of_text
 from memsvc.tree.reads import EntryFilter
-from memsvc.tree.reads.cursors import cursor_of_text
 from tests.tree.support import FACTS, AssertNumQueries, access_to, add, entry_text
 
 pytestmark = pytest.mark.django_db

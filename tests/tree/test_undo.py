@@ -6,8 +6,8 @@ from memsvc.format import InvalidText
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.errors import ReadOnly, RevisionNotFound, UndoRefused
+from memsvc.tree.history.undo import merge
 from memsvc.tree.operations import DeletePath, MovePath, WriteFile
-from memsvc.tree.restoring import merge
 from tenants.actors import Actor, ActorKind
 from tests.tree.support import FACTS, SEMANTIC_INDEX, add, contents, paths, revision, text
 

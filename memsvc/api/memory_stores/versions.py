@@ -7,8 +7,8 @@ from memsvc.api.memory_stores.serializers import FullViewQuery, VersionsQuery
 from memsvc.api.serializers import Nothing
 from memsvc.tree import reads
 from memsvc.tree.errors import MemoryNotFound
+from memsvc.tree.history.redaction import redact_version
 from memsvc.tree.reads import VersionFilter
-from memsvc.tree.redacting import redact_version
 from memsvc.tree.results import VersionsPage
 from tenants.actors import ActorKind
 from tenants.scopes import Scope

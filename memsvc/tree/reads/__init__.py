@@ -4,23 +4,19 @@
 Raises `TreeError` and `FormatError`.
 """
 
+from memsvc.tree.history.blame import blame
+from memsvc.tree.history.changelog import Step, changelog
+from memsvc.tree.history.diffs import diff
+from memsvc.tree.history.entry_history import entry_history
+from memsvc.tree.history.memory_versions import VersionFilter, list_versions, read_version
+from memsvc.tree.history.revisions import RevisionFilter, get_revision, list_revisions, revision_at
 from memsvc.tree.reads.entries import EntryFilter, get_entry, list_entries, recent_episodes, search_entries
 from memsvc.tree.reads.files import list_files, list_folder, read_file, read_index, read_lines, stat
-from memsvc.tree.reads.history import (
-    RevisionFilter,
-    diff,
-    get_revision,
-    list_revisions,
-    revision_at,
-)
 from memsvc.tree.reads.matches import glob, grep
 from memsvc.tree.reads.memories import list_memories, read_memory
-from memsvc.tree.reads.origins import blame, entry_history
-from memsvc.tree.reads.replay import Step, replay
 from memsvc.tree.reads.rows import misstatements
 from memsvc.tree.reads.snapshots import Snapshot, snapshot
 from memsvc.tree.reads.substring import search_substring
-from memsvc.tree.reads.versions import VersionFilter, list_versions, read_version
 
 __all__ = [
     "EntryFilter",
@@ -29,6 +25,7 @@ __all__ = [
     "Step",
     "VersionFilter",
     "blame",
+    "changelog",
     "diff",
     "entry_history",
     "get_entry",
@@ -48,7 +45,6 @@ __all__ = [
     "read_memory",
     "read_version",
     "recent_episodes",
-    "replay",
     "revision_at",
     "search_entries",
     "search_substring",

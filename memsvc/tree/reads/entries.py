@@ -20,12 +20,12 @@ from memsvc.format.text import folded
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import entry_of
+from memsvc.tree.cursors import after_entry, cursor_of_entry
 from memsvc.tree.entries import entry_etag
 from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.models import Block, BlockQuerySet, Revision
-from memsvc.tree.reads.cursors import after_entry, cursor_of_entry
+from memsvc.tree.moment import Moment, moment
 from memsvc.tree.reads.metadata import with_metadata
-from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.results import EntriesPage, EntryRead
 from memsvc.tree.visibility import active
 from memsvc.tree.words import tag_keys
@@ -165,10 +165,7 @@ def _filtered(now: Moment, entries: BlockQuerySet, wanted: EntryFilter) -> Block
             tag_keys__overlap=tag_keys(_searchable(tag, "tags") for tag in wanted.any_tags)
         )
     if wanted.actor is not None:
-        tree = now.access.tree
-        theirs = Revision.objects.filter(
-            tenant_id=tree.tenant_id, tree_id=tree.pk, actor_id=_searchable(wanted.actor, "actor")
-        )
+        theirs = Revision.objects.of(now.access.tree).filter(actor_id=_searchable(wanted.actor, "actor"))
         entries = entries.filter(added_in__in=theirs.values("number"))
     if wanted.source is not None:
         entries = entries.filter(source=_searchable(wanted.source, "source"))
@@ -237,8 +234,7 @@ def _paths(now: Moment, blocks: list[Block]) -> dict[object, str]:
     if now.revision is None:
         return {}
     ids = {block.file_id for block in blocks}
-    files = now.files().filter(Q(pk__in=ids) | Q(former_of__in=ids))
-    return {file.content_id: file.path for file in files}
+    return {file.content_id: file.path for file in now.files().of_contents(ids)}
 
 
 def _searchable(text: str, field: str) -> str:

@@ -8,11 +8,11 @@ from memsvc import format
 from memsvc.format import MemoryKind, canonical_folder, canonical_path, plain_line_ends, text_lines
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
+from memsvc.tree.cursors import after_text, cursor_of_text
 from memsvc.tree.errors import FileNotFound, FolderNotFound, IsFolder, NotFolder, OffsetBeyondEnd
 from memsvc.tree.files import MAX_FILE_BYTES, decodes, etag_of, rendered_lines, version_tag
 from memsvc.tree.models import Block, File
-from memsvc.tree.reads.cursors import after_text, cursor_of_text
-from memsvc.tree.reads.moment import Moment, moment
+from memsvc.tree.moment import Moment, moment
 from memsvc.tree.results import FileContent, FilesPage, IndexView, Listed, Page
 
 MAX_LISTED = 1000

@@ -13,7 +13,7 @@ from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.files import decodes
 from memsvc.tree.models import File
-from memsvc.tree.reads.moment import Moment, moment
+from memsvc.tree.moment import Moment, moment
 from memsvc.tree.results import Listed, Match, Matches
 
 # Only these part what a search shows, as a person's grep does. A match has the number of the line, as `read_lines`

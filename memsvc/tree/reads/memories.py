@@ -6,12 +6,12 @@ from itertools import islice
 from uuid import UUID
 
 from memsvc.tree.access import Access
+from memsvc.tree.cursors import after_text, cursor_of_text
 from memsvc.tree.errors import MemoryNotFound
 from memsvc.tree.files import MAX_FILE_BYTES
+from memsvc.tree.history.memory_versions import MAX_CONTENT_BYTES, Held, current_versions, held_by
 from memsvc.tree.models import File, FileQuerySet
-from memsvc.tree.reads.cursors import after_text, cursor_of_text
-from memsvc.tree.reads.moment import Moment, moment
-from memsvc.tree.reads.versions import MAX_CONTENT_BYTES, Held, current_versions, held_by
+from memsvc.tree.moment import Moment, moment
 from memsvc.tree.results import Listed, MemoriesPage, Memory
 
 

@@ -9,8 +9,8 @@ from itertools import batched, groupby
 
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import rendered
-from memsvc.tree.models import File, Revision, Tree
-from memsvc.tree.reads.moment import Moment, moment
+from memsvc.tree.models import File, Revision
+from memsvc.tree.moment import Moment, moment
 from memsvc.tree.results import Listed
 from memsvc.tree.visibility import EXPIRING
 
@@ -114,9 +114,7 @@ def _described(now: Moment) -> Iterator[tuple[File, Listed]]:
 @contextmanager
 def snapshot(access: Access, *, revision: int | None = None) -> Iterator[Snapshot]:
     """One moment of a whole tree. Keep it open only as long as its files are being read."""
-    tree = access.tree
     with moment(access, revision) as now:
-        row = Tree.objects.get(tenant_id=tree.tenant_id, pk=tree.pk)
-        number = row.revision if revision is None else revision
-        made = Revision.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk, number=number).first()
-        yield Snapshot(revision=number, at=made.at if made else row.created_at, _moment=now)
+        number = now.tree.revision if revision is None else revision
+        made = Revision.objects.of(now.tree).filter(number=number).first()
+        yield Snapshot(revision=number, at=made.at if made else now.tree.created_at, _moment=now)

@@ -9,8 +9,9 @@ from memsvc import format
 from memsvc.format import MemoryEntry
 from memsvc.format.text import case_folded, folded
 from memsvc.tree.access import Access
+from memsvc.tree.cursors import after_place, cursor_of_place
 from memsvc.tree.models import BlockQuerySet
-from memsvc.tree.reads.cursors import after_place, cursor_of_place
+from memsvc.tree.moment import moment
 from memsvc.tree.reads.entries import (
     EVERY_ACTIVE,
     MAX_FOUND,
@@ -20,7 +21,6 @@ from memsvc.tree.reads.entries import (
     matching,
     read_blocks,
 )
-from memsvc.tree.reads.moment import moment
 from memsvc.tree.results import EntriesPage, EntryRead
 
 _ORDER = ("-created", "file__path", "position", "pk")

@@ -11,12 +11,12 @@ from datetime import datetime
 from uuid import UUID
 
 from memsvc.format import BlockKind
-from memsvc.tree import reads, statements
+from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import CurrentVersion, OutOfSight
+from memsvc.tree.history.memory_versions import FileChanged, find_change, numbers_of, read_version
 from memsvc.tree.models import Block, File, Redaction, Tree
-from memsvc.tree.reads.moment import Moment, moment
-from memsvc.tree.reads.versions import FileChanged, find_change, numbers_of
+from memsvc.tree.moment import Moment, moment
 from memsvc.tree.results import MemoryVersion
 from memsvc.tree.scope import holding
 from tenants.idempotency import redact_answers
@@ -34,7 +34,7 @@ def redact_version(access: Access, file_id: UUID, number: int) -> MemoryVersion:
         _record(access, tree, file_id, number, now.at)
         _take_out(now, file_id)
         redact_answers(tree.tenant_id, tree.pk)
-        return reads.read_version(access, file_id, number)
+        return read_version(access, file_id, number)
 
 
 def _require_redactable(now: Moment, change: FileChanged, seen: FileChanged) -> None:
@@ -64,11 +64,7 @@ def _record(access: Access, tree: Tree, file_id: UUID, number: int, at: datetime
 def _take_out(now: Moment, file_id: UUID) -> None:
     """Empty the rows of a file that stand in no version any more but redacted ones."""
     tree, numbers = now.access.tree, numbers_of(now, file_id)
-    redacted = set(
-        Redaction.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk, file_id=file_id).values_list(
-            "number", flat=True
-        )
-    )
+    redacted = set(Redaction.objects.of(tree).filter(file_id=file_id).values_list("number", flat=True))
     closed = Block.objects.of(tree).filter(file_id=file_id, removed_in__isnull=False, size__gt=0)
     rows = closed.defer("head", "text", "raw", "search_text")
     gone = [row for row in rows if (held_in := _versions_with(row, numbers)) and held_in <= redacted]

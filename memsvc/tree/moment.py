@@ -107,8 +107,7 @@ class Moment:
 
     def _times(self, files: Sequence[File], totals: dict[UUID, dict[str, Any]]) -> dict[int, datetime]:
         numbers = {_changed(file, totals.get(file.content_id)) for file in files}
-        tree = self.access.tree
-        rows = Revision.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk, number__in=numbers)
+        rows = Revision.objects.of(self.access.tree).filter(number__in=numbers)
         return dict(rows.values_list("number", "at"))
 
 

@@ -1,4 +1,4 @@
-"""The versions of files: one for each revision that changed a file, found in its rows.
+"""The versions of memories, for the memory stores: one for each revision that changed a file, found in its rows.
 
 Nothing of this is stored but what was redacted. A version is named by the file's id and the revision's number. Where
 old history was let go, the oldest version of a file is the one that it had when the history that is left begins.
@@ -13,18 +13,16 @@ from itertools import islice
 from uuid import UUID
 
 from django.db.models import F, Max, Q, QuerySet
-from django.db.models.functions import Coalesce
 
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import rendered
+from memsvc.tree.cursors import after_version, cursor_of_version
 from memsvc.tree.errors import VersionNotFound
 from memsvc.tree.files import MAX_FILE_BYTES
+from memsvc.tree.history.timeline import Places, read_revision, touched
 from memsvc.tree.models import Block, BlockQuerySet, File, Redaction, Revision
-from memsvc.tree.reads.cursors import after_version, cursor_of_version
-from memsvc.tree.reads.history import read_revision, revisions_of
-from memsvc.tree.reads.moment import Moment, moment
+from memsvc.tree.moment import Moment, moment
 from memsvc.tree.results import MemoryVersion, RedactionRead, VersionsPage
-from memsvc.tree.visibility import VISIBLE_BY
 
 # What a memory may be made with, and what a list shows of each.
 MAX_CONTENT_BYTES = 102_400
@@ -103,7 +101,7 @@ class FileChanged:
 
 def find_change(now: Moment, file_id: UUID, number: int) -> FileChanged:
     """Raises `VersionNotFound`."""
-    revisions = list(revisions_of(now).filter(number=number))
+    revisions = list(Revision.objects.of(now.access.tree).filter(number=number))
     found = list(_changes(now, revisions, only=[file_id]))
     if not found:
         raise VersionNotFound
@@ -142,7 +140,7 @@ def _walk(now: Moment, wanted: VersionFilter, before: tuple[int, UUID] | None) -
 
 
 def _wanted(now: Moment, wanted: VersionFilter) -> QuerySet[Revision]:
-    revisions = revisions_of(now)
+    revisions = Revision.objects.of(now.access.tree)
     if wanted.memory is not None:
         # Most revisions are about other files.
         revisions = revisions.filter(number__in=numbers_of(now, wanted.memory))
@@ -162,13 +160,18 @@ def _changes(
 ) -> Iterator[FileChanged]:
     """What these revisions did to files that the access sees, newest first."""
     by_number = {revision.number: revision for revision in revisions}
-    touched = _kept(now, _touched(now, list(by_number), only=only))
+    found = _kept(now, _touched(now, list(by_number), only=only))
     oldest = now.tree.history_from
-    lives = _lives(now, {file_id for _, file_id in touched})
-    for number, file_id in sorted(touched, reverse=True):
+    places = Places(now, {file_id for _, file_id in found})
+    for number, file_id in sorted(found, reverse=True):
         as_of = max(number, oldest)
-        after = lives.path(file_id, as_of)
-        before = lives.path(file_id, number - 1) if number > oldest else lives.origin(file_id, number, after)
+        after = places.path(file_id, as_of)
+        if number > oldest:
+            before = places.path(file_id, number - 1)
+        else:
+            # As well as it can still be told.
+            is_new = any(stay.created_in == number for stay in places.stays(file_id))
+            before = None if is_new else after
         if before is not None or after is not None:
             yield FileChanged(file_id, by_number[number], before, after, as_of)
 
@@ -176,17 +179,17 @@ def _changes(
 type _Touched = set[tuple[int, UUID]]
 
 
-def _kept(now: Moment, touched: _Touched) -> _Touched:
+def _kept(now: Moment, found: _Touched) -> _Touched:
     """Without the versions that a file no longer had when the history that is left begins."""
     oldest = now.tree.history_from
-    early = {file_id for number, file_id in touched if number <= oldest}
+    early = {file_id for number, file_id in found if number <= oldest}
     if not early:
-        return touched
+        return found
     numbers: dict[UUID, int] = defaultdict(int)
     for number, file_id in _touched(now, None, only=early):
         if number <= oldest:
             numbers[file_id] = max(numbers[file_id], number)
-    return {(number, file_id) for number, file_id in touched if number > oldest or number == numbers[file_id]}
+    return {(number, file_id) for number, file_id in found if number > oldest or number == numbers[file_id]}
 
 
 # What came and went in one revision never stood.
@@ -199,73 +202,20 @@ def _blocks(now: Moment) -> BlockQuerySet:
 
 
 def _touched(now: Moment, numbers: Collection[int] | None, *, only: Collection[UUID] | None) -> _Touched:
-    """Revisions with the files, by what their blocks refer to, that they changed; of all revisions without numbers."""
-    tree = now.access.tree
-    blocks, every = _blocks(now), Block.objects.of(tree)
-    files = File.objects.of(tree).filter(_STOOD).annotate(content=Coalesce("former_of_id", "pk"))
-    redactions = Redaction.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk)
-    superseded = blocks.filter(_within("superseded_in", numbers), kind="entry")
+    """The revisions with the files of which they made a version."""
+    found = touched(now.access.tree, numbers, counting=now.visible & _STOOD, only=only)
+    # Of a version that was redacted nothing else may be left.
+    redactions = Redaction.objects.of(now.access.tree)
+    files = File.objects.of(now.access.tree)
+    if numbers is not None:
+        redactions, files = redactions.filter(number__in=numbers), files.filter(pruned_in__in=numbers)
     if only is not None:
-        blocks, superseded = blocks.filter(file_id__in=only), superseded.filter(file_id__in=only)
-        files, redactions = files.filter(content__in=only), redactions.filter(file_id__in=only)
-    elif numbers is not None:
-        # What was superseded is found by what superseded it: that column is in no index.
-        targets = every.filter(added_in__in=numbers).exclude(supersedes="").values("supersedes")
-        superseded = superseded.filter(entry_id__in=targets)
-    found = [
-        blocks.filter(_within("added_in", numbers)).values_list("added_in", "file_id"),
-        blocks.filter(_within("removed_in", numbers)).values_list("removed_in", "file_id"),
-        superseded.values_list("superseded_in", "file_id"),
-        files.filter(_within("added_in", numbers)).values_list("added_in", "content"),
-        files.filter(_within("removed_in", numbers)).values_list("removed_in", "content"),
-        # Of a version that was redacted nothing else may be left.
-        redactions.filter(_within("number", numbers)).values_list("number", "file_id"),
-    ]
+        redactions, files = redactions.filter(file_id__in=only), files.of_contents(only)
+    found |= set(redactions.values_list("number", "file_id"))
     if numbers is None or min(numbers, default=0) <= now.tree.history_from:
         # The newest change of which the rows were let go.
-        found.append(files.filter(_within("pruned_in", numbers)).values_list("pruned_in", "content"))
-    return {(number, file_id) for rows in found for number, file_id in rows.order_by().distinct() if number}
-
-
-def _within(column: str, numbers: Collection[int] | None) -> Q:
-    return Q(**{f"{column}__isnull": False}) if numbers is None else Q(**{f"{column}__in": numbers})
-
-
-@dataclass(frozen=True, slots=True)
-class _Lives:
-    """Where files stood, from when to when, and the blocks of those that hold some that are hidden."""
-
-    now: Moment
-    stays: dict[UUID, list[File]]
-    hiding: dict[UUID, list[Block]]
-
-    def path(self, file_id: UUID, number: int) -> str | None:
-        """Where a file stood in a revision; None where it did not, or nothing of it is to be seen."""
-        stay = next((stay for stay in self.stays[file_id] if stay.stood(number)), None)
-        if stay is None or not self.now.access.sees(stay.path):
-            return None
-        held = [block for block in self.hiding.get(file_id, ()) if block.stood(number)]
-        return None if held and not any(map(self.now.shows, held)) else stay.path
-
-    def origin(self, file_id: UUID, number: int, path: str | None) -> str | None:
-        """Where a file stood before the oldest version that is left of it, as well as that can be told."""
-        is_new = any(stay.created_in == number for stay in self.stays[file_id])
-        return None if is_new else path
-
-
-def _lives(now: Moment, ids: set[UUID]) -> _Lives:
-    tree = now.access.tree
-    stays: dict[UUID, list[File]] = defaultdict(list)
-    for file in File.objects.of(tree).filter(Q(pk__in=ids, former_of=None) | Q(former_of__in=ids)):
-        stays[file.content_id].append(file)
-    blocks = Block.objects.of(tree).filter(file_id__in=ids)
-    hidden = set(blocks.exclude(now.visible).values_list("file_id", flat=True))
-    hiding: dict[UUID, list[Block]] = defaultdict(list)
-    if hidden:
-        bare = blocks.filter(file_id__in=hidden).only("file_id", "added_in", "removed_in", *VISIBLE_BY)
-        for block in bare:
-            hiding[block.file_id].append(block)
-    return _Lives(now, stays, hiding)
+        found |= {(file.pruned_in, file.content_id) for file in files.filter(pruned_in__gt=0)}
+    return found
 
 
 def _versions(now: Moment, changes: Sequence[FileChanged], up_to: int | None) -> Iterator[MemoryVersion]:
@@ -291,10 +241,7 @@ def _versions(now: Moment, changes: Sequence[FileChanged], up_to: int | None) ->
 
 
 def _redactions(now: Moment, changes: Sequence[FileChanged]) -> dict[tuple[UUID, int], RedactionRead]:
-    tree = now.access.tree
-    rows = Redaction.objects.filter(
-        tenant_id=tree.tenant_id,
-        tree_id=tree.pk,
+    rows = Redaction.objects.of(now.access.tree).filter(
         file_id__in={change.file_id for change in changes},
         number__in={change.number for change in changes},
     )

@@ -1,0 +1,152 @@
+"""A tree's revisions: which there are, and what one of them changed."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from memsvc.format import canonical_folder, in_utc
+from memsvc.tree.access import Access
+from memsvc.tree.blocks import entry_of, rendered
+from memsvc.tree.cursors import after_number, cursor_of_number
+from memsvc.tree.errors import RevisionNotFound
+from memsvc.tree.history.diffs import file_change
+from memsvc.tree.history.timeline import Places, read_revision, touched, touched_blocks
+from memsvc.tree.models import Block, BlockQuerySet, File, Revision
+from memsvc.tree.moment import Moment, moment
+from memsvc.tree.results import EntryChange, RevisionDetail, RevisionsPage
+
+MAX_LISTED = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionFilter:
+    """Which revisions are wanted: by whom (`actor` is an id), of which file or folder, and when.
+
+    `since` is inclusive, `until` exclusive.
+    """
+
+    actor: str | None = None
+    path: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+EVERY_REVISION = RevisionFilter()
+
+
+def list_revisions(
+    access: Access, wanted: RevisionFilter = EVERY_REVISION, *, cursor: str | None = None, limit: int = 100
+) -> RevisionsPage:
+    """A tree's revisions, newest first; up to `limit` (1 to 1,000) a page.
+
+    An access that sees a folder only is told of the revisions that changed something in it.
+    """
+    limit = max(1, min(limit, MAX_LISTED))
+    with moment(access) as now:
+        revisions = _wanted(now, wanted)
+        if cursor is not None:
+            revisions = revisions.filter(number__lt=after_number(cursor))
+        rows = list(revisions.order_by("-number")[: limit + 1])
+    page = rows[:limit]
+    return RevisionsPage(
+        items=[read_revision(row) for row in page],
+        next=cursor_of_number(page[-1].number) if len(rows) > limit else None,
+    )
+
+
+def _wanted(now: Moment, wanted: RevisionFilter) -> QuerySet[Revision]:
+    revisions = Revision.objects.of(now.access.tree)
+    if wanted.actor is not None:
+        revisions = revisions.filter(actor_id=wanted.actor)
+    if wanted.since is not None:
+        revisions = revisions.filter(at__gte=in_utc(wanted.since))
+    if wanted.until is not None:
+        revisions = revisions.filter(at__lt=in_utc(wanted.until))
+    folder = _within_sight(now.access, canonical_folder(wanted.path))
+    if folder is None:
+        return revisions.none()
+    if folder == "/":
+        return revisions
+    # Of those up to the oldest that is kept it is no longer known what they changed.
+    return revisions.filter(number__in=_numbers_below(now, folder), number__gt=now.tree.history_from)
+
+
+def _within_sight(access: Access, folder: str) -> str | None:
+    """As much of a folder as the access sees: it, the access's own folder in it, or nothing."""
+    if access.sees(folder):
+        return folder
+    return access.prefix if folder == "/" or access.prefix.startswith(folder + "/") else None
+
+
+def _numbers_below(now: Moment, folder: str) -> set[int]:
+    """The revisions in which a file, or anything in a folder, came, went or changed while it stood there."""
+    stays: dict[UUID, list[File]] = defaultdict(list)
+    for stay in File.objects.of(now.access.tree).at_or_below(folder):
+        stays[stay.content_id].append(stay)
+    found = touched(now.access.tree, None, counting=now.visible, only=stays.keys())
+    return {number for number, file_id in found if any(_saw(stay, number) for stay in stays[file_id])}
+
+
+def _saw(stay: File, number: int) -> bool:
+    """Whether a file stood at a path in a revision, or until it."""
+    return stay.stood(number) or stay.removed_in == number
+
+
+def revision_at(access: Access, at: datetime) -> int:
+    """The number of the newest revision at an instant; 0 before the first."""
+    with moment(access):
+        newest = Revision.objects.of(access.tree).filter(at__lte=in_utc(at)).order_by("-number").first()
+    return newest.number if newest else 0
+
+
+def get_revision(access: Access, number: int) -> RevisionDetail:
+    """A revision and all that it changed, as far as the access sees it.
+
+    Raises `RevisionNotFound`, also where nothing of it lies within the access, and `RevisionPruned` where the one
+    before it can't be read.
+    """
+    with moment(access) as now:
+        row = Revision.objects.of(access.tree).filter(number=number).first()
+        if row is None:
+            raise RevisionNotFound(number, now.tree.revision)
+        now.tree.require_revision(number - 1)
+        ids = {file_id for _, file_id in touched(access.tree, [number], counting=now.visible)}
+        places = Places(now, ids)
+        before, after = places.at(number - 1), places.at(number)
+        if access.prefix != "/" and not before and not after:
+            raise RevisionNotFound(number, now.tree.revision)
+        files = [file_change(before.get(file_id), after.get(file_id)) for file_id in ids]
+        blocks = touched_blocks(access.tree, [number], counting=now.visible)
+        entries = list(_entry_changes(blocks.entries(), number, before, after))
+    return RevisionDetail(
+        revision=read_revision(row),
+        files=sorted((file for file in files if file), key=lambda file: (file.path, file.action)),
+        entries=sorted(entries, key=lambda entry: (entry.path, entry.entry_id)),
+    )
+
+
+def _entry_changes(
+    blocks: BlockQuerySet, number: int, before: dict[UUID, str], after: dict[UUID, str]
+) -> Iterator[EntryChange]:
+    rows: dict[str, list[Block]] = defaultdict(list)
+    for block in blocks:
+        if block.file_id in before or block.file_id in after:
+            rows[block.entry_id].append(block)
+    for entry_id, versions in rows.items():
+        was = next((row for row in versions if row.stood(number - 1) and row.file_id in before), None)
+        now = next((row for row in versions if row.stood(number) and row.file_id in after), None)
+        if action := _entry_action(was, now, number):
+            place = after[now.file_id] if now else before[was.file_id] if was else ""
+            yield EntryChange(entry_id, place, action)
+
+
+def _entry_action(was: Block | None, now: Block | None, number: int) -> str:
+    if was is None or now is None:
+        return "added" if now else "removed" if was else ""
+    if not entry_of(was, number - 1).superseded_by and entry_of(now, number).superseded_by:
+        return "superseded"
+    return "changed" if rendered(was, number - 1) != rendered(now, number) else ""
