@@ -234,8 +234,12 @@ class Tree(RuleBasedStateMachine):
     def a_day_passes(self) -> None:
         expiring = Block.objects.of(self.access.tree).filter(expires_at__range=(in_days(0), in_days(1)))
         something_expires = expiring.exists()
-        for entry_id in expiring.standing(None).entries().values_list("entry_id", flat=True):
+        expiring = expiring.standing(None)
+        for entry_id in expiring.entries().values_list("entry_id", flat=True):
             self.model.retire(entry_id)
+        # Of a file that was moved to where none is read as markdown, what were entries.
+        for path, text in expiring.filter(kind="text").values_list("file__path", "text"):
+            self.model.files[path] = self.model.files[path].replace(text.encode(), b"", 1)
         days_pass(self.access)
         if something_expires:
             self.has_expired = True
