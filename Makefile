@@ -56,7 +56,7 @@ check: $(SYNCED) ## lint, format, types, imports between rooms, missing migratio
 	  || { echo "Bring it up to date: $(PYTHON) manage.py spectacular --file docs/openapi.yaml" >&2; exit 1; }
 
 demo: $(SYNCED) ## show the main job end to end; ends by itself
-	@$(PYTHON) -m memsvc.demo
+	@$(PYTHON) -m examples.support_team
 
 bench-recall: $(SYNCED) ## measure what search finds (LOCOMO=…/locomo10.json, which is not part of memsvc)
 	@$(PYTHON) -m benchmarks.evidence

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import django
-import psycopg
 import pytest
 from django.db import connections
 from django.db.backends.postgresql.operations import DatabaseOperations
@@ -14,6 +13,7 @@ from psycopg.pq import TransactionStatus
 
 from memsvc import testing
 from memsvc.embedded import Cluster, ClusterInUse, data_folder
+from tests.servers import hurry
 
 # One cluster for all runs going on at the same time, each with a database of its own. The last one removes it.
 # DATABASE_URL, where given, is the server to make the test database on. Where tests run in several processes, the
@@ -53,7 +53,7 @@ def django_db_modify_db_settings() -> Iterator[None]:
         yield
         return
     cluster.hold("postgres")
-    _hurry()
+    hurry(cluster)
     yield
     with suppress(ClusterInUse):
         cluster.remove()
@@ -119,13 +119,6 @@ FROM tree_tree t CROSS JOIN LATERAL (
 def database_url(django_db_setup: None) -> str:
     """DATABASE_URL for other processes that work on the test database."""
     return testing.database_url()
-
-
-def _hurry() -> None:
-    """Emptying the tables after each test is mostly fsync, without which a killed process still loses nothing."""
-    with psycopg.connect(cluster.url("postgres"), autocommit=True) as server:
-        server.execute("ALTER SYSTEM SET fsync = off")
-        server.execute("SELECT pg_reload_conf()")
 
 
 @pytest.fixture(scope="session")

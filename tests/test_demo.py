@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memsvc import demo
+from examples import support_team
 from memsvc.agents import MemoryStore, build_memory_backend
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -16,7 +16,7 @@ def test_the_demo_shows_that_everything_holds_and_ends_by_itself() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "MEMSVC_MODEL"}
 
     result = subprocess.run(
-        [sys.executable, "-m", "memsvc.demo"],
+        [sys.executable, "-m", "examples.support_team"],
         cwd=ROOT,
         env=environment,
         capture_output=True,
@@ -31,7 +31,7 @@ def test_the_demo_shows_that_everything_holds_and_ends_by_itself() -> None:
 
 
 def test_a_claim_that_does_not_hold_is_told_and_makes_it_fail(capsys: pytest.CaptureFixture[str]) -> None:
-    account = demo.Account()
+    account = support_team.Account()
     account.check("water is wet", True)
     account.check("pigs fly", False)
 
@@ -39,10 +39,12 @@ def test_a_claim_that_does_not_hold_is_told_and_makes_it_fail(capsys: pytest.Cap
     assert "OFF  pigs fly" in capsys.readouterr().out
 
 
-def test_without_the_sample_trees_it_has_one_of_its_own(tmp_path: Path) -> None:
-    memory = demo.write_own_tree(tmp_path)
+def test_the_memory_that_it_brings_has_entries_of_each_kind_and_rows_for_all_files() -> None:
+    store = MemoryStore(build_memory_backend(support_team.MEMORY, for_deep_agent=False))
 
-    store = MemoryStore(build_memory_backend(memory, for_deep_agent=False))
+    found = store.search()
 
-    assert len(store.search()) == 3
-    assert len(demo.files_on_disk(memory)) == 7
+    assert {hit.entry.kind for hit in found} == {"episodic", "semantic", "procedural"}
+    rows = {row.path for kind in (None, *{hit.entry.kind for hit in found}) for row in store.index(kind)[1]}
+    names = {path.rsplit("/memory/")[-1] for path in support_team.files_on_disk(support_team.MEMORY)}
+    assert {name for name in names - {"index.md"} if not any(name.endswith(row) for row in rows)} == set()

@@ -10,7 +10,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
-from memsvc.tree.models import Block, File
+from memsvc.tree import services
+from memsvc.tree.access import Access
+from memsvc.tree.models import Block, File, Tree
+from tenants.actors import SYSTEM
 from tenants.models import Tenant
 from tests.api.conftest import client_with
 from tests.api.stores import (
@@ -360,10 +363,11 @@ def test_a_folder_of_many_counts_once_and_pages_are_stable(api: APIClient, store
 
 
 @pytest.mark.parametrize("depth", [0, 1])
-def test_a_page_of_many_costs_as_many_queries_as_one_of_few(api: APIClient, store: str, depth: int) -> None:
-    for n in range(30):
-        make_memory(api, store, f"/{n:02}/x", "")
-        make_memory(api, store, f"/{n:02}.md", "text")
+def test_a_page_of_many_costs_as_many_queries_as_one_of_few(
+    api: APIClient, alice: Tenant, store: str, depth: int
+) -> None:
+    files = [(f"/{n:02}/x", b"") for n in range(30)] + [(f"/{n:02}.md", b"text") for n in range(30)]
+    services.import_files(Access(Tree.objects.get(tenant=alice), SYSTEM), files)
 
     def queries(limit: int) -> int:
         with CaptureQueriesContext(connection) as sent:

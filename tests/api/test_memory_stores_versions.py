@@ -214,15 +214,15 @@ def test_more_versions_than_one_look_takes_come_every_one_once(
 ) -> None:
     tree = Tree.objects.get(tenant=alice)
     access = Access(tree, Actor(ActorKind.KEY, "k", "agent"))
-    for n in range(230):
+    for n in range(130):
         services.write_file(access, f"/{n % 3}.md", str(n))
     services.upload_files(access, [(f"/{n}.txt", b"x") for n in range(30)])
 
     found = versions(api, store, limit=100)
 
-    assert len(found) == len({each["id"] for each in found}) == 260
+    assert len(found) == len({each["id"] for each in found}) == 160
     assert len(versions(api, store, operation="created", limit=7)) == 33
-    assert len(versions(api, store, memory_id=found[-1]["memory_id"], limit=50)) == 77
+    assert len(versions(api, store, memory_id=found[-1]["memory_id"], limit=30)) == 44
 
 
 def test_where_old_history_was_let_go_the_oldest_version_left_is_whole(

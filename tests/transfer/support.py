@@ -11,9 +11,10 @@ from memsvc.transfer.exports import export_zip
 from memsvc.transfer.imports import import_zip
 from memsvc.transfer.names import MANIFEST_NAME
 from memsvc.transfer.reports import Report
-from memsvc.tree import reads, services
+from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import OnConflict
+from tests.tree.support import contents
 
 
 def put(access: Access, files: Mapping[str, bytes]) -> None:
@@ -22,8 +23,7 @@ def put(access: Access, files: Mapping[str, bytes]) -> None:
 
 
 def everything(access: Access) -> dict[str, bytes]:
-    paths = [file.path for file in reads.list_files(access).items]
-    return {path: reads.read_file(access, path).data for path in paths}
+    return contents(access)
 
 
 def exported(access: Access, revision: int | None = None) -> bytes:

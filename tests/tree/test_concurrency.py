@@ -26,7 +26,7 @@ from tests.tree.support import FACTS, access_to, add, contents, paths, revisions
 pytestmark = pytest.mark.django_db(transaction=True)
 
 WRITERS = 8
-EACH = 50
+EACH = 20
 
 
 def at_once[R](act: Callable[[int], R], times: int = WRITERS) -> list[R | TreeError]:

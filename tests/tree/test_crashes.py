@@ -15,6 +15,7 @@ from memsvc.tree import reads
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Busy
 from memsvc.tree.reads import EntryFilter
+from tests.servers import hurry
 from tests.tree.processes import Writers, order_for, writers
 from tests.tree.support import FACTS, add, contents, revision, revisions, rows
 from tests.tree.writers import Order
@@ -118,6 +119,7 @@ def own_cluster() -> Iterator[Cluster]:
     with tempfile.TemporaryDirectory(prefix="pg-") as folder:
         cluster = Cluster(Path(folder) / "pg")
         cluster.start()
+        hurry(cluster)
         yield cluster
         cluster.stop(force=True)
         cluster.remove()

@@ -125,7 +125,7 @@ def test_a_moved_file_is_compared_with_itself(memory: Access) -> None:
 
 
 def test_too_many_files_are_refused_and_not_cut(memory: Access) -> None:
-    services.upload_files(memory, [(f"/d/{number}.md", b"x") for number in range(1001)])
+    services.import_files(memory, [(f"/d/{number}.md", b"x") for number in range(1001)])
 
     with pytest.raises(TooLarge):
         reads.diff(memory, 0)

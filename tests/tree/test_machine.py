@@ -232,18 +232,21 @@ class Tree(RuleBasedStateMachine):
 
     @rule()
     def a_day_passes(self) -> None:
-        blocks = Block.objects.of(self.access.tree).standing(None)
-        expiring = blocks.filter(expires_at__lt=in_days(1), expires_at__gt=in_days(0))
+        expiring = Block.objects.of(self.access.tree).filter(expires_at__range=(in_days(0), in_days(1)))
+        something_expires = expiring.exists()
+        expiring = expiring.standing(None)
         for entry_id in expiring.entries().values_list("entry_id", flat=True):
             self.model.retire(entry_id)
         # Of a file that was moved to where none is read as markdown, what were entries.
         for path, text in expiring.filter(kind="text").values_list("file__path", "text"):
             self.model.files[path] = self.model.files[path].replace(text.encode(), b"", 1)
         days_pass(self.access)
-        self.has_expired = True
-        # What is hidden now is hidden in every earlier revision too.
-        self.past = {number: self.seen(number) for number in self.past}
-        self.model.files |= {path: data for path, data in contents(self.access).items() if path in ROUTERS}
+        if something_expires:
+            self.has_expired = True
+            # What is hidden now is hidden in every earlier revision too.
+            self.past = {number: self.seen(number) for number in self.past}
+            indexes = {path: data for path, data in contents(self.access).items() if path in ROUTERS}
+            self.model.files |= indexes
         self.check(rows_too=False)
 
     # --- what must hold -----------------------------------------------------------------------------------------
@@ -289,7 +292,7 @@ class Tree(RuleBasedStateMachine):
         if not made:
             assert self.past[max(self.past)] == (held, listed)
         self.past[revision(self.access)] = held, listed
-        if len(self.past) > 1:
+        if made and len(self.past) > 1:
             number = list(self.past)[-2]
             assert self.seen(number) == self.past[number]
         self.model.touched.clear()

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import UUID
 
@@ -44,6 +45,8 @@ class Order:
 
 def main() -> None:
     django.setup()
+    # What each writer would otherwise load for itself.
+    import_module("tests.tree.support")
     signal.signal(signal.SIGCHLD, _reap)
     for line in sys.stdin:
         order = Order(**json.loads(line))
