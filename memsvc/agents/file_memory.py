@@ -38,8 +38,8 @@ from memsvc.format import (
     with_superseded,
 )
 from memsvc.format.layout import MEMORY_ROOT, in_utc
+from memsvc.format.terms import search_text, tag_keys
 from memsvc.format.text import folded
-from memsvc.tree.words import search_text, tag_keys
 
 
 class FileMemory:
