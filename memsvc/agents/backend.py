@@ -38,13 +38,12 @@ from memsvc.client.results import (
     upload_response,
     write_result,
 )
-from memsvc.format import Confidence, FormatError, IndexRow, MemoryCategory, MemoryHit, MemoryKind
+from memsvc.format import Confidence, EntryDraft, FormatError, IndexRow, MemoryCategory, MemoryHit, MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
 from memsvc.recall.accesses import get_entry
 from memsvc.recall.search import Mode, Query, search
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.errors import Busy, EntryNotFound, FileNotFound, IsFolder, TreeError, Unavailable
 from memsvc.tree.models import Tree
 from memsvc.tree.reads import EntryFilter

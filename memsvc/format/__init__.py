@@ -14,6 +14,7 @@ from memsvc.format.documents import (
     superseded,
     with_superseded,
 )
+from memsvc.format.drafts import EntryDraft
 from memsvc.format.entries import (
     CONFIDENCE_NUMBERS,
     DEFAULT_SOURCE,
@@ -152,6 +153,7 @@ __all__ = [
     "Block",
     "BlockKind",
     "Confidence",
+    "EntryDraft",
     "FormatError",
     "IndexRow",
     "InvalidEntry",

@@ -11,6 +11,7 @@ from functools import partial
 
 from memsvc import format
 from memsvc.format import (
+    EntryDraft,
     FormatError,
     InvalidText,
     canonical_folder,
@@ -21,7 +22,7 @@ from memsvc.format import (
 from memsvc.tree import arrivals, entries, files, importing, restoring, router
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival, ForeignEntry
-from memsvc.tree.drafts import EntryDraft, OnConflict, Precondition, SuccessorDraft
+from memsvc.tree.drafts import OnConflict, Precondition, SuccessorDraft
 from memsvc.tree.edits import replace_text
 from memsvc.tree.errors import (
     BatchFailed,
