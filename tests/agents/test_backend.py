@@ -11,7 +11,7 @@ from deepagents.backends.protocol import BackendProtocol
 from django.db import connection, transaction
 
 from memsvc.agents import MemoryCategory, MemoryStore, PostgresBackend, TransactionalMemory
-from memsvc.agents.backend import PostgresBackend as ItsModule
+from memsvc.agents.backends.local import PostgresBackend as ItsModule
 from memsvc.agents.transactional import transactional_memory
 from memsvc.testing import fresh_backend, fresh_tree
 from memsvc.tree import reads, services
