@@ -15,8 +15,7 @@ from memsvc.agents.factories import (
 )
 from memsvc.agents.indexes import read_index_rows, update_index
 from memsvc.agents.prompts import MANAGER_AGENT_PROMPT, MEMORY_STRUCTURE_PROMPT, SEARCH_AGENT_PROMPT
-from memsvc.agents.scaffold import ensure_memory_tree
-from memsvc.agents.store import MemoryStore
+from memsvc.agents.store import MemoryStore, ensure_memory_tree
 from memsvc.agents.tools import build_recall_tools, build_write_tools
 from memsvc.agents.transactional import TransactionalMemory
 from memsvc.agents.wiring import build_memory_backend, resolve_backend

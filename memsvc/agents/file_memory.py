@@ -5,14 +5,17 @@ write, unchanged bytes stay, a failed write is taken back, and writers of one pr
 processes, or a crash between two files, need the service (`PostgresBackend`, `RemoteBackend`).
 """
 
+import threading
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
+from weakref import WeakKeyDictionary
 
+from deepagents.backends import FilesystemBackend
 from deepagents.backends.protocol import BackendProtocol
 
 from memsvc.agents.files import memory_files, read_all, read_bytes, write_bytes
 from memsvc.agents.indexes import read_index_rows, with_file_recorded
-from memsvc.agents.locks import lock_of
 from memsvc.agents.transactional import EntrySearch, route_to
 from memsvc.format import (
     SCAFFOLD,
@@ -41,6 +44,10 @@ from memsvc.format.layout import MEMORY_ROOT, in_utc
 from memsvc.format.terms import search_text, tag_keys
 from memsvc.format.text import folded
 
+_guard: Final = threading.Lock()
+_lock_by_directory: Final[dict[str, threading.RLock]] = {}
+_lock_by_backend: Final[WeakKeyDictionary[BackendProtocol, threading.RLock]] = WeakKeyDictionary()
+
 
 class FileMemory:
     """The entries under `/memory/` of a backend. Raises ValueError for whatever can't be done.
@@ -50,7 +57,7 @@ class FileMemory:
 
     def __init__(self, backend: BackendProtocol) -> None:
         self._backend = backend
-        self._lock = lock_of(route_to(backend, MEMORY_ROOT)[0])
+        self._lock = _lock_of(route_to(backend, MEMORY_ROOT)[0])
 
     def memory_add(self, draft: EntryDraft) -> MemoryHit:
         if not says_something(draft.body):
@@ -73,7 +80,9 @@ class FileMemory:
         with self._lock:
             old = self._to_supersede(supersedes, category) if supersedes is not None else None
             if old is not None:
-                text = _with_lines_of(self._head_of(old), written)
+                # The metadata of the one that it supersedes stays just as it stands there.
+                lines, metadata = carried_lines(self._head_of(old))
+                text = compose_entry(written, metadata, written=lines)
             (entry,) = parse_entries(text)
             keeps_file = old is not None and title is None and category is MemoryCategory.PROCEDURE
             path = (
@@ -197,7 +206,12 @@ class _Changes:
     def _current(self, path: str) -> bytes:
         if path not in self._before:
             self._before[path] = data = read_bytes(self._backend, path)
-            _require_text(path, data or b"")
+            try:
+                (data or b"").decode()
+            except UnicodeDecodeError:
+                raise ValueError(
+                    f"'{path}' is not valid UTF-8, so nothing was written; repair the file first"
+                ) from None
             self._after[path] = data or b""
         return self._after[path]
 
@@ -213,19 +227,15 @@ class _Changes:
             return
 
 
-def _with_lines_of(head: str, entry: MemoryEntry) -> str:
-    """An entry with the metadata of the one that it supersedes, just as it stands there."""
-    lines, metadata = carried_lines(head)
-    return compose_entry(entry, metadata, written=lines)
+def _lock_of(backend: BackendProtocol) -> threading.RLock:
+    """The lock of the storage behind `backend`; two backends on one directory share theirs.
 
-
-def _require_text(path: str, data: bytes) -> None:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        raise ValueError(
-            f"'{path}' is not valid UTF-8, so nothing was written; repair the file first"
-        ) from None
+    It keeps writers of this process apart and no others: several processes need the service.
+    """
+    with _guard:
+        if isinstance(backend, FilesystemBackend):
+            return _lock_by_directory.setdefault(str(backend.cwd), threading.RLock())
+        return _lock_by_backend.setdefault(backend, threading.RLock())
 
 
 def _passes(entry: MemoryEntry, wanted: EntrySearch) -> bool:

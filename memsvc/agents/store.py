@@ -120,3 +120,11 @@ class MemoryStore:
     def index(self, kind: MemoryKind | None = None) -> tuple[str, list[IndexRow]]:
         """A router index, of the whole tree or of one kind: its path and its rows."""
         return self._memory.memory_index(kind)
+
+
+def ensure_memory_tree(backend: BackendProtocol) -> list[str]:
+    """Create what is missing of the memory layout; answers the paths in order. Nothing is overwritten.
+
+    ValueError when a file can't be read or written: then the memory is not there, whatever was created before.
+    """
+    return MemoryStore(backend).ensure_tree()

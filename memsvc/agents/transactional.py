@@ -66,6 +66,10 @@ class TransactionalMemory(EntryMemory, Protocol):
     @property
     def root(self) -> str: ...
 
+    def read_only(self) -> BackendProtocol:
+        """The same files for one who may not change them."""
+        ...
+
 
 class Mount:
     """Where a backend's "/" lies in the tree: the agent's "/a.md" is the tree's "/memory/a.md"."""

@@ -7,7 +7,7 @@ import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Final
+from typing import ClassVar, Final
 
 from deepagents.backends.protocol import (
     FILE_NOT_FOUND,
@@ -82,41 +82,34 @@ class _ToldPath(str):
 
 # A result of the protocol has no field for it, an error would say that nothing was done, and a composite backend
 # puts its own path in. The tools print the path, so that it is where a model gets to read it.
-def _path_told(path: str, warnings: Sequence[WarningLike], *, quoted: bool) -> str:
-    shown = _ToldPath(path)
-    told = warnings_text(warnings)
-    shown.told = f"', but take care:\n{told}\nMend it in '{path}" if quoted else f", but take care:\n{told}"
-    return shown
+@dataclass
+class _Told:
+    _shown: ClassVar[str]
+    path: str | None = None
+    warnings: tuple[WarningLike, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.path = self.path
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "path" and isinstance(value, str) and self.warnings:
+            plain, value = str(value), _ToldPath(value)
+            value.told = self._shown.format(warnings=warnings_text(self.warnings), path=plain)
+        super().__setattr__(name, value)
 
 
 @dataclass
-class ToldWriteResult(WriteResult):
+class ToldWriteResult(_Told, WriteResult):
     """A write that was done, and what its writer has to know: in `warnings`, and in the tool's text."""
 
-    warnings: tuple[WarningLike, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.path = self.path
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name == "path" and isinstance(value, str) and self.warnings:
-            value = _path_told(str(value), self.warnings, quoted=False)
-        super().__setattr__(name, value)
+    _shown = ", but take care:\n{warnings}"
 
 
 @dataclass
-class ToldEditResult(EditResult):
+class ToldEditResult(_Told, EditResult):
     """An edit that was done, and what its writer has to know: in `warnings`, and in the tool's text."""
 
-    warnings: tuple[WarningLike, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.path = self.path
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name == "path" and isinstance(value, str) and self.warnings:
-            value = _path_told(str(value), self.warnings, quoted=True)
-        super().__setattr__(name, value)
+    _shown = "', but take care:\n{warnings}\nMend it in '{path}"
 
 
 @dataclass
