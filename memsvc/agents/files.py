@@ -12,6 +12,7 @@ from deepagents.backends.protocol import (
     ReadResult,
 )
 
+from memsvc.contract.errors import ErrorCode
 from memsvc.format.layout import MEMORY_ROOT
 from memsvc.format.paths import canonical_path, is_memory_file
 
@@ -100,7 +101,7 @@ def write_bytes(backend: BackendProtocol, path: str, content: bytes) -> None:
     with _faults_as_refusals(f"'{path}' could not be written"):
         error = backend.write(path, content.decode()).error
     if error is not None and ("permission denied" in error.lower() or error == PERMISSION_DENIED):
-        raise ValueError(f"permission denied: '{path}' may be read here but not changed")
+        raise ValueError(ErrorCode.READ_ONLY.sentence.format(path=path))
     if error is not None:
         raise ValueError(f"'{path}' could not be written")
 

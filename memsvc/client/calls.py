@@ -62,10 +62,11 @@ from memsvc.client.records import (
     Window,
     Written,
 )
+from memsvc.contract.errors import ErrorCode
 from memsvc.format.entries import Confidence, Kept
-from memsvc.format.errors import FormatError
 from memsvc.format.layout import MemoryCategory, MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
+from memsvc.format.refusals import FormatError
 from memsvc.format.text import checked_text
 
 type SearchMode = Literal["hybrid", "lexical", "semantic", "words", "substring"]
@@ -301,7 +302,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             return found.data.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InvalidRequest(
-                f"'{path}' is no UTF-8 text; read its bytes instead.", code="not_text"
+                f"'{path}' is no UTF-8 text; read its bytes instead.", code=ErrorCode.NOT_TEXT
             ) from error
 
     @call

@@ -12,10 +12,10 @@ from memsvc.format import FormatError, InvalidPath
 from memsvc.format.paths import ancestors_of
 from memsvc.recall.accesses import Accesses, add_accesses
 from memsvc.transfer.archives import Limits
-from memsvc.transfer.errors import ArchiveTooLarge, ImportRefused, InvalidArchive
 from memsvc.transfer.interchange import document_in, memory_in, parsed_line, require_header
 from memsvc.transfer.memories import Memory, accesses_in, entry_of
 from memsvc.transfer.names import is_hostile, printable
+from memsvc.transfer.refusals import ArchiveTooLarge, ImportRefused, InvalidArchive
 from memsvc.transfer.reports import (
     MAX_WARNINGS,
     Contents,

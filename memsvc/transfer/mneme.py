@@ -16,9 +16,9 @@ from typing import Any, Final
 from memsvc.format import MAX_BODY_BYTES, MemoryCategory
 from memsvc.format.entries import instant_of
 from memsvc.transfer.archives import Limits
-from memsvc.transfer.errors import ArchiveTooLarge, ImportRefused, InvalidArchive
 from memsvc.transfer.foreign import ENTRIES_FOR_A_FILE, Gathered, stored
 from memsvc.transfer.memories import Memory
+from memsvc.transfer.refusals import ArchiveTooLarge, ImportRefused, InvalidArchive
 from memsvc.transfer.reports import Report
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import OnConflict

@@ -10,9 +10,10 @@ from dataclasses import replace
 from functools import partial
 
 from memsvc import format
+from memsvc.contract.errors import ErrorCode
 from memsvc.format import (
+    CodedError,
     EntryDraft,
-    FormatError,
     InvalidText,
     canonical_folder,
     canonical_path,
@@ -35,7 +36,6 @@ from memsvc.tree.errors import (
     PreconditionFailed,
     RootRefused,
     TooLarge,
-    TreeError,
     UndoRefused,
 )
 from memsvc.tree.models import Block, File
@@ -174,7 +174,7 @@ def _naming[R](index: int, act: Callable[[], R]) -> R:
     """Let an error of one operation say which it was."""
     try:
         return act()
-    except (TreeError, FormatError) as error:
+    except CodedError as error:
         raise BatchFailed(index, error) from error
 
 
@@ -213,12 +213,8 @@ def upload_files(access: Access, uploads: Sequence[tuple[str, bytes]]) -> list[U
 def _verdict[R](path: str, act: Callable[[], R]) -> R | Uploaded:
     try:
         return act()
-    except format.InvalidPath:
-        return Uploaded(path, "invalid_path")
-    except IsFolder:
-        return Uploaded(path, "is_directory")
-    except Forbidden:
-        return Uploaded(path, "permission_denied")
+    except (format.InvalidPath, IsFolder, Forbidden) as error:
+        return Uploaded(path, ErrorCode(error.code).verdict)
     except (PathTaken, TooLarge) as error:
         return Uploaded(path, str(error))
 

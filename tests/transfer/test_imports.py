@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from memsvc.transfer.errors import ImportRefused
 from memsvc.transfer.imports import import_directory
+from memsvc.transfer.refusals import ImportRefused
 from memsvc.transfer.reports import OpaqueBlock, Outcome
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access

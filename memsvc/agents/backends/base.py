@@ -26,7 +26,6 @@ from deepagents.backends.protocol import (
 
 from memsvc.agents.backends.ports import Port, Upload
 from memsvc.agents.backends.results import (
-    Refused,
     edit_refusal,
     edit_result,
     file_info,
@@ -38,7 +37,8 @@ from memsvc.agents.backends.results import (
     write_result,
 )
 from memsvc.agents.transactional import EntrySearch, Mount
-from memsvc.format import EntryDraft, FormatError, IndexRow, MemoryHit, MemoryKind
+from memsvc.contract.errors import ErrorCode, Refused
+from memsvc.format import CodedError, EntryDraft, FormatError, IndexRow, MemoryHit, MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
 
 logger = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class TreeBackend(BackendProtocol):
             listed = self._port.list_folder(self._folder(path))
             return LsResult(entries=[file_info(item, self._mount) for item in listed])
         except Exception as error:
-            return LsResult(error=refusal(*_reason(error), path))
+            return LsResult(error=refusal(error, path))
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         try:
@@ -87,14 +87,14 @@ class TreeBackend(BackendProtocol):
                 return ReadResult(file_data=FileData(content=data, encoding="base64"))
             return read_result(self._port.read_lines(path, int(offset), int(limit)))
         except Exception as error:
-            return ReadResult(error=refusal(*_reason_for_file(error), file_path))
+            return ReadResult(error=refusal(_of_file(error), file_path))
 
     def write(self, file_path: str, content: str) -> WriteResult:
         try:
             path = canonical_path(file_path)
             return write_result(path, self._changing().write_file(self._mount.to_tree(path), content))
         except Exception as error:
-            return WriteResult(error=refusal(*_reason(error), file_path))
+            return WriteResult(error=refusal(error, file_path))
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         try:
@@ -102,7 +102,7 @@ class TreeBackend(BackendProtocol):
             edited = self._changing().edit_file(path, old_string, new_string, replace_all=replace_all)
             return edit_result(self._mount.to_agent(path), edited.occurrences, edited.warnings)
         except Exception as error:
-            return EditResult(error=edit_refusal(*_reason_for_file(error), file_path))
+            return EditResult(error=edit_refusal(_of_file(error), file_path))
 
     def delete(self, file_path: str) -> DeleteResult:
         try:
@@ -110,11 +110,11 @@ class TreeBackend(BackendProtocol):
             port = self._changing()
             if path == "/" and not (self._root_deletable and self.root != "/"):
                 # A key may reach further than this mount, so that the server would not know what its root is.
-                raise Refused("root_refused")
+                raise Refused(code=ErrorCode.ROOT_REFUSED)
             port.delete(self._mount.to_tree(path))
             return DeleteResult(path=path)
         except Exception as error:
-            return DeleteResult(error=refusal(*_reason(error), file_path))
+            return DeleteResult(error=refusal(error, file_path))
 
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
@@ -127,7 +127,7 @@ class TreeBackend(BackendProtocol):
             ]
             return GrepResult(matches=matches, truncated=truncated)
         except Exception as error:
-            return GrepResult(error=refusal(*_reason(error), path or "/"))
+            return GrepResult(error=refusal(error, path or "/"))
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         try:
@@ -139,7 +139,7 @@ class TreeBackend(BackendProtocol):
                 truncation_reason="budget" if truncated else None,
             )
         except Exception as error:
-            return GlobResult(error=refusal(*_reason(error), path or "/"))
+            return GlobResult(error=refusal(error, path or "/"))
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         answers = [FileUploadResponse(path=path) for path, _ in files]
@@ -149,7 +149,7 @@ class TreeBackend(BackendProtocol):
                 self._changing()
                 tree_path = self._mount.to_tree(canonical_path(path))
             except Exception as error:
-                answers[at].error = transfer_refusal(*_reason(error), path)
+                answers[at].error = transfer_refusal(error, path)
                 continue
             if isinstance(content, bytes | bytearray | memoryview):
                 good.append((at, tree_path, bytes(content)))
@@ -160,7 +160,7 @@ class TreeBackend(BackendProtocol):
                 verdicts = self._port.upload_files([(path, content) for _, path, content in batch])
             except Exception as error:
                 for at, _, _ in batch:
-                    answers[at].error = transfer_refusal(*_reason(error), files[at][0])
+                    answers[at].error = transfer_refusal(error, files[at][0])
                 continue
             for (at, _, _), verdict in zip(batch, verdicts, strict=True):
                 answers[at] = upload_response(files[at][0], verdict.error, verdict.warnings)
@@ -173,16 +173,16 @@ class TreeBackend(BackendProtocol):
             try:
                 folder = self._folder(answer.path)
                 if folder == self.root:
-                    raise Refused("is_directory")
+                    raise Refused(code=ErrorCode.IS_DIRECTORY)
                 wanted.append((answer, folder))
             except Exception as error:
-                answer.error = transfer_refusal(*_reason(error), answer.path)
+                answer.error = transfer_refusal(error, answer.path)
         for batch in batched(wanted, self._port.downloads_at_once, strict=False):
             try:
                 found = self._port.download_files([path for _, path in batch])
             except Exception as error:
                 for answer, _ in batch:
-                    answer.error = transfer_refusal(*_reason(error), answer.path)
+                    answer.error = transfer_refusal(error, answer.path)
                 continue
             for (answer, _), downloaded in zip(batch, found, strict=True):
                 answer.content, answer.error = downloaded.content, downloaded.error
@@ -197,8 +197,15 @@ class TreeBackend(BackendProtocol):
 
     def memory_get(self, entry_id: str) -> MemoryHit | None:
         """The entry with this id, superseded or not; None when there is none."""
+        if not entry_id:
+            return None
         with _refusals_as_value_errors():
-            return self._port.get_entry(entry_id) if entry_id else None
+            try:
+                return self._port.get_entry(entry_id)
+            except CodedError as error:
+                if error.code != ErrorCode.ENTRY_NOT_FOUND:
+                    raise
+                return None
 
     def memory_search(self, wanted: EntrySearch, limit: int = 20) -> list[MemoryHit]:
         """At least one and at most `limit` entries, newest first, or best first where they are ranked."""
@@ -229,7 +236,7 @@ class TreeBackend(BackendProtocol):
     def _changing(self) -> Port:
         """The port, for a change."""
         if not self._writable:
-            raise Refused("read_only", "permission denied: this access may read memory but not change it")
+            raise Refused(code=ErrorCode.READ_ONLY)
         return self._port
 
     def _folder(self, path: str | None) -> str:
@@ -239,23 +246,15 @@ class TreeBackend(BackendProtocol):
         """The tree path of a file to read or edit; the root is a folder and reads as missing, like any other."""
         canonical = canonical_folder(path)
         if canonical == "/":
-            raise Refused("file_not_found")
+            raise Refused(code=ErrorCode.FILE_NOT_FOUND)
         return self._mount.to_tree(canonical)
 
 
-def _reason(error: Exception) -> tuple[str, str]:
-    """Code and message of whatever went wrong."""
-    code = getattr(error, "code", None)
-    if isinstance(code, str):
-        return code, str(error)
-    logger.error("a backend call failed: %s", type(error).__name__, exc_info=error)
-    return "internal_error", ""
-
-
-def _reason_for_file(error: Exception) -> tuple[str, str]:
-    """As `_reason`; to an agent that reads or edits, a folder is a file that is not there."""
-    code, message = _reason(error)
-    return ("file_not_found" if code == "is_directory" else code), message
+def _of_file(error: Exception) -> Exception:
+    """To an agent that reads or edits, a folder is a file that is not there."""
+    if isinstance(error, CodedError) and error.code == ErrorCode.IS_DIRECTORY:
+        return Refused(code=ErrorCode.FILE_NOT_FOUND)
+    return error
 
 
 @contextmanager
@@ -264,9 +263,15 @@ def _refusals_as_value_errors() -> Iterator[None]:
         yield
     except FormatError:
         raise
+    except CodedError as error:
+        code, text = error.code, error.detail
+        if code in (ErrorCode.FORBIDDEN, ErrorCode.MISSING_SCOPE) and not text.startswith(
+            "permission denied"
+        ):
+            text = f"permission denied: {text}"
+        raise ValueError(text) from error
     except Exception as error:
-        code, message = _reason(error)
-        if code in ("forbidden", "missing_scope") and not message.startswith("permission denied"):
-            message = f"permission denied: {message}"
-        fault = "The memory could not be used because of an internal fault; try again later."
-        raise ValueError(message or fault) from error
+        logger.exception("a memory call failed")
+        raise ValueError(
+            "The memory could not be used because of an internal fault; try again later."
+        ) from error

@@ -19,7 +19,7 @@ from memsvc.recall.accesses import get_entry
 from memsvc.recall.search import Mode, Query, search
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.errors import Busy, EntryNotFound, TreeError, Unavailable
+from memsvc.tree.errors import Busy, TreeError, Unavailable
 from memsvc.tree.models import Tree
 from memsvc.tree.reads import EntryFilter
 from memsvc.tree.results import Edited, Listed, Match, Page, Uploaded, WriteWarning
@@ -109,11 +109,8 @@ class LocalPort:
         stored = _done(lambda: services.add_entry(self._access, draft), again_after=_UNDONE)
         return MemoryHit(stored.path, stored.entry)
 
-    def get_entry(self, entry_id: str) -> MemoryHit | None:
-        try:
-            found = _done(lambda: get_entry(self._access, entry_id))
-        except EntryNotFound:
-            return None
+    def get_entry(self, entry_id: str) -> MemoryHit:
+        found = _done(lambda: get_entry(self._access, entry_id))
         return MemoryHit(found.path, found.entry)
 
     def search(

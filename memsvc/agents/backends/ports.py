@@ -81,7 +81,7 @@ class Downloaded(Protocol):
 class Port(Protocol):
     """A tree by its canonical paths, of which those below one folder are served.
 
-    What can't be done raises an error with a stable `code`. What fails for a passing reason was tried again, unless
+    What can't be done raises a `CodedError`. What fails for a passing reason was tried again, unless
     it might then be done twice.
     """
 
@@ -124,7 +124,7 @@ class Port(Protocol):
 
     def add_entry(self, draft: EntryDraft) -> MemoryHit: ...
 
-    def get_entry(self, entry_id: str) -> MemoryHit | None: ...
+    def get_entry(self, entry_id: str) -> MemoryHit: ...
 
     def search(
         self, wanted: EntrySearch, cursor: str | None, limit: int

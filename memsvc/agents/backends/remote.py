@@ -9,6 +9,7 @@ from memsvc.agents.transactional import EntrySearch
 from memsvc.client.errors import NotFound
 from memsvc.client.http import MemsvcClient
 from memsvc.client.records import Downloaded, Edited, Listed, Match, Uploaded, Window, WriteWarning
+from memsvc.contract.errors import ErrorCode
 from memsvc.format import EntryDraft, IndexRow, MemoryHit, MemoryKind
 from memsvc.format.paths import canonical_folder
 
@@ -67,7 +68,7 @@ class HttpPort:
         try:
             return self._client.list_folder(folder)
         except NotFound as error:
-            if error.code == "path_not_found" and folder == self._root:
+            if error.code == ErrorCode.PATH_NOT_FOUND and folder == self._root:
                 return []
             raise
 
@@ -140,13 +141,8 @@ class HttpPort:
         )
         return MemoryHit(stored.path, stored.entry)
 
-    def get_entry(self, entry_id: str) -> MemoryHit | None:
-        try:
-            found = self._client.get_entry(entry_id)
-        except NotFound as error:
-            if error.code != "entry_not_found":
-                raise
-            return None
+    def get_entry(self, entry_id: str) -> MemoryHit:
+        found = self._client.get_entry(entry_id)
         return MemoryHit(found.path, found.entry)
 
     def search(

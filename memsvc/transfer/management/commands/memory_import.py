@@ -6,11 +6,11 @@ from django.core.management.base import BaseCommand, CommandError
 
 from memsvc.format import FormatError
 from memsvc.transfer.archives import OPERATOR_LIMITS
-from memsvc.transfer.errors import ImportRefused
 from memsvc.transfer.foreign import WOULD_BE_REFUSED
 from memsvc.transfer.formats import SUFFIXES, ImportFormat, import_file
 from memsvc.transfer.imports import import_directory
 from memsvc.transfer.management.arguments import access_to, add_tenant_and_tree
+from memsvc.transfer.refusals import ImportRefused
 from memsvc.transfer.reports import Outcome, Report
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import OnConflict
