@@ -10,7 +10,6 @@ from typing import Any
 
 import httpx
 import pytest
-from deepagents.backends import CompositeBackend, StateBackend
 from deepagents.backends.protocol import BackendProtocol
 
 from memsvc import client as client_room
@@ -189,27 +188,6 @@ def test_the_root_of_a_mount_can_not_be_deleted_even_by_a_key_that_reaches_furth
     assert client.read_text("/memory/a.md") == "x"
 
 
-def test_behind_a_composite_paths_carry_the_mount(backend: RemoteBackend) -> None:
-    mounted = CompositeBackend(default=StateBackend(), routes={"/memory/": backend})
-
-    assert mounted.write("/memory/a.md", "needle").path == "/memory/a.md"
-    assert [match["path"] for match in mounted.grep("needle", path="/memory").matches or []] == [
-        "/memory/a.md"
-    ]
-
-
-def test_large_uploads_and_long_lists_of_them_arrive(backend: RemoteBackend) -> None:
-    large = [(f"/large/{number}.bin", bytes([number]) * 3_000_000) for number in range(3)]
-    huge = [("/huge.bin", b"\xff" * 9_000_000)]
-    many = [(f"/many/{number}.md", b"x") for number in range(250)]
-
-    verdicts = backend.upload_files([*large, *huge, *many])
-    found = backend.download_files([path for path, _ in [*large, *huge, *many]])
-
-    assert {verdict.error for verdict in verdicts} == {None}
-    assert [answer.content for answer in found] == [content for _, content in [*large, *huge, *many]]
-
-
 def test_the_async_methods_run_beside_the_loop(backend: RemoteBackend) -> None:
     async def work() -> list[str]:
         await asyncio.gather(*(backend.awrite(f"/{number}.md", "x") for number in range(8)))
@@ -353,14 +331,6 @@ def test_rival_corrections_have_one_winner(pair: Pair) -> None:
             remember(backend, category=MemoryCategory.FACTS, body="three", supersedes=old.entry.entry_id)
         with pytest.raises(ValueError, match="category"):
             remember(backend, category=MemoryCategory.RULES, body="three", supersedes=new.entry.entry_id)
-
-
-def test_a_search_goes_on_over_pages(backend: RemoteBackend) -> None:
-    for number in range(7):
-        remember(backend, category=MemoryCategory.FACTS, body=f"fact {number}")
-
-    assert len(backend.memory_search(EntrySearch(query="fact"), limit=5)) == 5
-    assert len(backend.memory_search(EntrySearch(query="fact"), limit=1000)) == 7
 
 
 def test_a_memory_store_takes_the_transactional_path(client: MemsvcClient, backend: RemoteBackend) -> None:

@@ -92,6 +92,8 @@ class TreeBackend(BackendProtocol):
     def write(self, file_path: str, content: str) -> WriteResult:
         try:
             path = canonical_path(file_path)
+            if not isinstance(content, str | bytes):
+                raise Refused("the content must be text", code=ErrorCode.INVALID_TEXT)
             return write_result(path, self._changing().write_file(self._mount.to_tree(path), content))
         except Exception as error:
             return WriteResult(error=refusal(error, file_path))
