@@ -50,7 +50,7 @@ class TreeBackend(BackendProtocol):
     """The files of a tree under `root`, which is this backend's "/".
 
     No method raises: whatever goes wrong is in the result, in words for a model. The `memory_*` methods, which
-    `MemoryStore` uses, raise ValueError instead. Any thread may call, also one that runs an event loop.
+    `MemoryStore` uses, raise ValueError instead. One instance serves any number of threads and event loops.
     """
 
     def __init__(self, port: Port, root: str, *, root_deletable: bool) -> None:

@@ -35,12 +35,7 @@ _UNDONE: Final[_Kinds] = (Busy,)
 
 
 class PostgresBackend(TreeBackend):
-    """The files of `tree` under `root`, which is this backend's "/".
-
-    No method raises: whatever goes wrong is in the result, in words for a model. The `memory_*` methods, which
-    `MemoryStore` uses, raise ValueError instead. Any thread may call, also one that runs an event loop, and no call
-    leaves a database connection behind.
-    """
+    """The files of `tree` under `root`, which is this backend's "/". No call leaves a database connection behind."""
 
     def __init__(
         self, tree: Tree, root: str = "/memory/", actor: Actor = SYSTEM, *, root_deletable: bool = False

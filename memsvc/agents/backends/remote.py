@@ -21,10 +21,8 @@ _MOST_LINES: Final = 2**31 - 1
 class RemoteBackend(TreeBackend):
     """The folder `root` of a tree, as "/" of an agent's file system; for a route at `/memory/` or on its own.
 
-    Give it a MemsvcClient, or a base URL with `api_key` (and `tree`). As the protocol asks, no method raises:
-    every failure is an error in the result, with a text for the model. The `memory_…` methods are what
-    `memsvc.agents.MemoryStore` uses for entries; those raise ValueError. One instance serves any number of threads
-    and event loops; the key's scopes and prefix decide on the server what it may do.
+    Give it a MemsvcClient, or a base URL with `api_key` (and `tree`). The key's scopes and prefix decide on the server
+    what it may do.
     """
 
     def __init__(
