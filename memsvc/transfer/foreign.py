@@ -29,6 +29,7 @@ from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival, ForeignEntry
 from memsvc.tree.drafts import OnConflict
+from memsvc.tree.visibility import has_expired
 
 # Entries are small: an import takes so many for each file that it takes.
 ENTRIES_FOR_A_FILE: Final = 100
@@ -54,7 +55,7 @@ class Gathered:
 
     def add(self, name: str, memory: Memory) -> None:
         """Take a memory in; `name` says where it is in the source."""
-        if memory.expires_at is not None and memory.expires_at <= datetime.now(tz=UTC):
+        if has_expired(memory.expires_at, datetime.now(tz=UTC)):
             self.skip(memory.external_id, "has expired")
             return
         try:
@@ -205,7 +206,7 @@ def _take_memory(lines: _Lines, name: str, memory: Memory) -> None:
         return
     above = lines.above[memory.path, memory.external_id]
     lines.above[memory.path, memory.external_id] += 1
-    if memory.expires_at is not None:
+    if memory.expires_at:
         # The document holds the entry, but not when it disappears.
         lines.expiries.setdefault(memory.path, {})[memory.external_id, above] = memory.expires_at
 

@@ -148,7 +148,7 @@ def supersede_entry(
     return _one(
         access,
         "entry.supersede",
-        lambda change: entries.supersede(change, access, entry_id, successor),
+        lambda change: entries.supersede(change, entry_id, successor),
         message,
     )
 
@@ -157,7 +157,7 @@ def retire_entry(
     access: Access, entry_id: str, *, precondition: Precondition | None = None, message: str = ""
 ) -> EntryRetired:
     """Take an entry out of its file without a successor; the revisions before keep it."""
-    return _one(access, "entry.retire", _retire_entry(access, RetireEntry(entry_id, precondition)), message)
+    return _one(access, "entry.retire", _retire_entry(RetireEntry(entry_id, precondition)), message)
 
 
 def batch(access: Access, operations: Sequence[Operation], *, message: str = "") -> BatchResult:
@@ -193,7 +193,7 @@ def _step(access: Access, operation: Operation) -> Step[OperationResult]:
         case AddEntry():
             return _add_entry(access, operation)
         case RetireEntry():
-            return _retire_entry(access, operation)
+            return _retire_entry(operation)
 
 
 def upload_files(access: Access, uploads: Sequence[tuple[str, bytes]]) -> list[Uploaded]:
@@ -259,7 +259,7 @@ def import_files(
     ):
         revision = 0
         with suppress(_NotKept), one_revision(access, "tree.import", message, rehearsed=rehearse) as change:
-            bringing = importing.Import(change, access, on_conflict)
+            bringing = importing.Import(change, on_conflict)
             for group in some:
                 bringing.bring_files(group)
             change.index_behind = bool(bringing.files)
@@ -551,8 +551,8 @@ def _make_way(change: Change, destination: str, *, overwrite: bool) -> None:
 
 def _add_entry(access: Access, operation: AddEntry) -> Step[EntryWritten]:
     composed = entries.compose(access, operation.draft)
-    return lambda change: entries.add(change, access, composed)
+    return lambda change: entries.add(change, composed)
 
 
-def _retire_entry(access: Access, operation: RetireEntry) -> Step[EntryRetired]:
-    return lambda change: entries.retire(change, access, operation.entry_id, operation.precondition)
+def _retire_entry(operation: RetireEntry) -> Step[EntryRetired]:
+    return lambda change: entries.retire(change, operation.entry_id, operation.precondition)
