@@ -18,10 +18,10 @@ from memsvc.api.serializers import (
     SuccessorInput,
 )
 from memsvc.api.views import TreeView, with_etag
-from memsvc.format import Kept
+from memsvc.format import EntryDraft, Kept
 from memsvc.recall.accesses import accesses_of, get_entry
 from memsvc.tree import reads, services
-from memsvc.tree.drafts import EntryDraft, SuccessorDraft
+from memsvc.tree.drafts import SuccessorDraft
 from tenants.scopes import Scope
 
 ACTIVE = {Status.ACTIVE: True, Status.SUPERSEDED: False, Status.ALL: None}

@@ -22,7 +22,7 @@ from memsvc.recall.notebooks import (
 from memsvc.recall.packing import Packer
 from memsvc.recall.search import Mode, Query, query_vector, search_uncounted
 from memsvc.recall.shapes import Part, Piece, Shape
-from memsvc.recall.tokens import token_counter
+from memsvc.recall.tokens import estimated
 from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound, IsFolder
 from memsvc.tree.moment import moment
@@ -104,7 +104,7 @@ def context(
         others = _answers(access, Query(text=text, mode=mode), limit, revision) if text else []
         if not others and not (text and rules):
             others = _newest(access, limit, revision)
-    packer = Packer(_SHAPES[format](budget), budget, token_counter())
+    packer = Packer(_SHAPES[format](budget), budget, estimated)
     packer.add(rules, share=RULES_SHARE if text else 1.0)
     packer.add(_without(others, packer.entries))
     if not packer.entries:

@@ -8,12 +8,12 @@ from django.contrib.postgres.search import TrigramWordSimilarity
 from django.db import connection
 from django.db.models.expressions import RawSQL
 
+from memsvc.format.terms import Terms
 from memsvc.format.text import folded
 from memsvc.recall.ranking import BEGINNING, Facts, Ranking
 from memsvc.tree.models import BlockQuerySet
 from memsvc.tree.moment import Moment
 from memsvc.tree.reads.entries import EntryFilter, matching
-from memsvc.tree.words import Terms
 
 # Shorter words are like too many others.
 _SHORTEST = 4

@@ -14,11 +14,11 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
 
 from memsvc.format import one_line, parent_of
+from memsvc.format.terms import terms
 from memsvc.format.text import spelled
 from memsvc.recall.notebooks import Excerpt, shortened
 from memsvc.recall.quoting import printable, without_tags
 from memsvc.tree.moment import Moment
-from memsvc.tree.words import terms
 
 _OPENING, _CLOSING = "<memory>\n", "\n</memory>"
 _GUIDANCE: Final = (

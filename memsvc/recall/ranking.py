@@ -14,12 +14,12 @@ from uuid import UUID
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+from memsvc.format.terms import Terms
 from memsvc.recall import choosing, near
 from memsvc.recall.choosing import OF_EACH, Chosen
 from memsvc.tree.models import Tree
 from memsvc.tree.moment import Moment
 from memsvc.tree.reads.entries import EntryFilter
-from memsvc.tree.words import Terms
 from tenants.rows import prepared
 
 K1, B = 1.2, 0.75

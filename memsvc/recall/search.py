@@ -10,6 +10,7 @@ from uuid import UUID
 
 from memsvc import format
 from memsvc.format import Confidence, InvalidText
+from memsvc.format.terms import terms
 from memsvc.format.text import folded
 from memsvc.recall import fuzzy, vectors
 from memsvc.recall.accesses import note_accesses
@@ -33,7 +34,6 @@ from memsvc.tree.reads.entries import (
     search_entries,
 )
 from memsvc.tree.reads.substring import search_substring
-from memsvc.tree.words import terms
 
 # What is added to a score, where the best entry's own terms make 1.
 TAG_BOOST = 0.15

@@ -9,9 +9,9 @@ from memsvc.format import BlockKind, Confidence, MemoryCategory, MemoryEntry
 from memsvc.format.blocks import text_pieces
 from memsvc.format.entries import trimmed_body
 from memsvc.format.fences import BOM
+from memsvc.format.terms import search_text, tag_keys
 from memsvc.tree.models import Block, File
 from memsvc.tree.visibility import is_active
-from memsvc.tree.words import search_text, tag_keys
 
 
 def row_of(block: format.Block, file: File, *, position: int, revision: int, first: bool = False) -> Block:

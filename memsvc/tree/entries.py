@@ -7,6 +7,7 @@ from memsvc import format
 from memsvc.format import (
     BlankBody,
     BlockKind,
+    EntryDraft,
     FormatError,
     InvalidText,
     Kept,
@@ -18,7 +19,7 @@ from memsvc.format.fences import ends_indented
 from memsvc.tree import files, router, statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content, entry_of, rendered, row_of
-from memsvc.tree.drafts import EntryDraft, Precondition, SuccessorDraft
+from memsvc.tree.drafts import Precondition, SuccessorDraft
 from memsvc.tree.errors import AlreadySuperseded, EntryNotFound, InvalidSupersession, PreconditionFailed
 from memsvc.tree.models import Block, File
 from memsvc.tree.results import EntryRetired, EntryWritten, WriteWarning

@@ -13,6 +13,7 @@ from memsvc import format
 from memsvc.contract.errors import ErrorCode
 from memsvc.format import (
     CodedError,
+    EntryDraft,
     InvalidText,
     canonical_folder,
     canonical_path,
@@ -23,7 +24,7 @@ from memsvc.tree import arrivals, entries, files, importing, router
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival, ForeignEntry
 from memsvc.tree.blocks import content
-from memsvc.tree.drafts import EntryDraft, OnConflict, Precondition, SuccessorDraft
+from memsvc.tree.drafts import OnConflict, Precondition, SuccessorDraft
 from memsvc.tree.edits import replace_text
 from memsvc.tree.errors import (
     BatchFailed,

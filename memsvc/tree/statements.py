@@ -14,10 +14,10 @@ from psycopg.types.json import Jsonb
 
 from memsvc.format import BlockKind
 from memsvc.format.entries import trimmed_body
+from memsvc.format.terms import Terms, entry_terms
 from memsvc.tree.errors import TreeNotFound
 from memsvc.tree.models import Block, File, Revision, Tree
 from memsvc.tree.visibility import FOR_GOOD, active_sql, standing_sql, visible_sql
-from memsvc.tree.words import Terms, entry_terms
 from tenants.rows import columns, execute, instance, names, one, prepared
 
 _ROWS_AT_ONCE = 200

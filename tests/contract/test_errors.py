@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from deepagents.backends import protocol
 
+from memsvc.agents.backends.results import edit_refusal, refusal, transfer_refusal
 from memsvc.api import problems
 from memsvc.client.errors import Conflict, EditRefused, NotFound, Unavailable, error_for
-from memsvc.client.results import edit_refusal, refusal, transfer_refusal
 from memsvc.contract import errors as table
 from memsvc.contract.errors import ErrorCode, Refused
 from memsvc.format import CodedError, InvalidPath

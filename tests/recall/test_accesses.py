@@ -14,7 +14,7 @@ from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from memsvc.agents.backend import PostgresBackend
+from memsvc.agents import MemoryStore, PostgresBackend
 from memsvc.client import MemsvcClient
 from memsvc.recall.accesses import (
     ACCESS_COUNTS,
@@ -111,8 +111,8 @@ READS: dict[str, Callable[[Access, str], object]] = {
     "the service's own look": lambda access, entry: reads.get_entry(access, entry),
     "an export": lambda access, _: b"".join(export_jsonl(access)),
     "its accesses": lambda access, entry: accesses_of(access, [entry]),
-    "memory_search without a query": lambda access, _: PostgresBackend(access.tree).memory_search(""),
-    "recent episodes": lambda access, _: PostgresBackend(access.tree).memory_recent_episodes(),
+    "memory_search without a query": lambda access, _: MemoryStore(PostgresBackend(access.tree)).search(""),
+    "recent episodes": lambda access, _: MemoryStore(PostgresBackend(access.tree)).recent_episodes(),
 }
 
 
@@ -131,8 +131,8 @@ def test_the_doors_of_agents_count(memory: Access) -> None:
 
     backend.memory_get(entry)
     backend.memory_get("mem_missing")
-    backend.memory_search("kites")
-    backend.read_only().memory_search("do kites fly?", ranked=True)
+    MemoryStore(backend).search("kites")
+    MemoryStore(backend.read_only()).search("do kites fly?", ranked=True)
 
     assert counts(memory, entry) == [3]
 
@@ -309,11 +309,11 @@ SEARCHING = """
 import sys
 import django
 django.setup()
-from memsvc.agents.backend import PostgresBackend
+from memsvc.agents import MemoryStore, PostgresBackend
 from memsvc.tree.models import Tree
-backend = PostgresBackend(Tree.objects.select_related("tenant").get(pk=sys.argv[1]))
+store = MemoryStore(PostgresBackend(Tree.objects.select_related("tenant").get(pk=sys.argv[1])))
 for _ in range(5):
-    assert len(backend.memory_search("kites", limit=50)) == 30
+    assert len(store.search("kites", limit=50)) == 30
 """
 
 

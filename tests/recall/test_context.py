@@ -16,7 +16,7 @@ from memsvc.recall.notebooks import PIN_MARKER, Keep, excerpt, notebook_tokens
 from memsvc.recall.packing import Packer
 from memsvc.recall.quoting import without_tags, xml_text
 from memsvc.recall.shapes import Part, Piece
-from memsvc.recall.tokens import estimated, token_counter
+from memsvc.recall.tokens import estimated
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import SuccessorDraft
@@ -56,7 +56,7 @@ def fill(memory: Access, *, facts: int = 30, rules: int = 3) -> dict[str, str]:
 def asked(memory: Access, query: str = "", budget: int = 2000, **options: object) -> Context:
     found = context(memory, query, budget=budget, **options)  # type: ignore[arg-type]  # named above
     overhead = 4 if found.format is ContextFormat.MESSAGES and found.content else 0
-    assert found.tokens == token_counter()(found.content) + overhead
+    assert found.tokens == estimated(found.content) + overhead
     assert found.tokens <= budget
     return found
 
@@ -99,7 +99,7 @@ def test_of_too_many_rules_the_newest_are_kept_and_leave_room_for_answers(memory
     assert 0 < len(rules) < 40
     assert any(ids[f"Fact {n}: the harbour has {n} cranes."] in found.entries for n in range(5))
     upto = found.content.index("## Relevant")
-    assert token_counter()(found.content[:upto]) <= 400 * RULES_SHARE
+    assert estimated(found.content[:upto]) <= 400 * RULES_SHARE
 
 
 def test_a_query_without_an_answer_shows_the_newest_rather_than_nothing(memory: Access) -> None:
@@ -221,8 +221,7 @@ bodies = st.one_of(
 def test_a_block_is_never_over_its_budget(texts: list[str], budget: int, make: type, rules: int) -> None:
     shape = make(budget)
     pieces = [piece(body, n, Part.RULES if n < rules else Part.RELEVANT) for n, body in enumerate(texts)]
-    count = token_counter()
-    packer = Packer(shape, budget, count)
+    packer = Packer(shape, budget, estimated)
 
     packer.add(pieces[:rules], share=RULES_SHARE)
     packer.add(pieces[rules:])
@@ -231,7 +230,7 @@ def test_a_block_is_never_over_its_budget(texts: list[str], budget: int, make: t
     content, tokens = packer.block()
 
     assert tokens <= budget
-    assert tokens == (count(content) + shape.overhead if content else 0)
+    assert tokens == (estimated(content) + shape.overhead if content else 0)
     assert content or budget < 100
     assert all(entry_id in content for entry_id in packer.entries)
 
@@ -429,14 +428,3 @@ def test_the_estimate_is_what_the_docs_say() -> None:
     assert estimated("a  b\n\n\nc") == 3 + 1 + 1
     assert estimated("汉字") == 3
     assert estimated("é🙂") == 3
-
-
-def test_a_counter_without_a_vocabulary_at_hand_is_the_estimate(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: object
-) -> None:
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    token_counter.cache_clear()
-    try:
-        assert token_counter() is estimated
-    finally:
-        token_counter.cache_clear()

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memsvc.format import MemoryCategory
+from memsvc.format import EntryDraft, MemoryCategory
 from memsvc.transfer.exports import export_directory, export_jsonl
 from memsvc.transfer.foreign import import_jsonl
 from memsvc.transfer.imports import import_directory, import_notebooks
@@ -21,7 +21,7 @@ from memsvc.transfer.reports import Report
 from memsvc.tree import reads, services, statements
 from memsvc.tree.access import Access
 from memsvc.tree.cloning import clone_tree
-from memsvc.tree.drafts import EntryDraft, OnConflict, SuccessorDraft
+from memsvc.tree.drafts import OnConflict, SuccessorDraft
 from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.history.redaction import redact_version
 from memsvc.tree.models import Block, File

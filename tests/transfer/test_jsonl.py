@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from memsvc.format import Confidence, FormatError, MemoryCategory
+from memsvc.format import Confidence, EntryDraft, FormatError, MemoryCategory
 from memsvc.recall.accesses import Accesses, accesses_of
 from memsvc.recall.models import AccessCount
 from memsvc.transfer.exports import export_jsonl
@@ -19,7 +19,6 @@ from memsvc.transfer.refusals import ImportRefused, InvalidArchive
 from memsvc.transfer.reports import Outcome, Report
 from memsvc.tree import arrivals, reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.reads import EntryFilter
 from tests.transfer.support import everything, put

@@ -5,8 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from memsvc import format
-from memsvc.format import BlockKind, MemoryCategory, MemoryEntry
-from memsvc.tree.drafts import EntryDraft
+from memsvc.format import BlockKind, EntryDraft, MemoryCategory, MemoryEntry
 from memsvc.tree.errors import (
     AlreadySuperseded,
     EntryNotFound,

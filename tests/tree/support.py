@@ -7,10 +7,9 @@ from typing import Any
 
 from django.db.models import F
 
-from memsvc.format import MemoryCategory, MemoryKind
+from memsvc.format import EntryDraft, MemoryCategory, MemoryKind
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.models import Block, File, Revision, Tree
 from memsvc.tree.results import EntryWritten
 from memsvc.tree.trees import tree_of

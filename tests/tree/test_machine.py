@@ -22,9 +22,9 @@ from hypothesis.stateful import (
 )
 
 from memsvc import format
-from memsvc.format import BlockKind, FormatError, MemoryEntry
+from memsvc.format import BlockKind, EntryDraft, FormatError, MemoryEntry
 from memsvc.tree import reads, services
-from memsvc.tree.drafts import EntryDraft, OnConflict
+from memsvc.tree.drafts import OnConflict
 from memsvc.tree.errors import BatchFailed, IsFolder, PathTaken, TreeError
 from memsvc.tree.models import Block
 from memsvc.tree.operations import (

@@ -16,6 +16,7 @@ from memsvc.format import (
     MemoryKind,
     canonical_folder,
 )
+from memsvc.format.terms import tag_keys
 from memsvc.format.text import folded
 from memsvc.tree import statements
 from memsvc.tree.access import Access
@@ -28,7 +29,6 @@ from memsvc.tree.moment import Moment, moment
 from memsvc.tree.reads.metadata import with_metadata
 from memsvc.tree.results import EntriesPage, EntryRead
 from memsvc.tree.visibility import active
-from memsvc.tree.words import tag_keys
 
 MAX_FOUND = 1000
 MAX_QUERY_BYTES = 4096

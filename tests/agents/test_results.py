@@ -11,8 +11,8 @@ import httpx
 import pytest
 from deepagents.backends import FilesystemBackend, utils
 
+from memsvc.agents.backends.results import MEDIA_SUFFIXES
 from memsvc.client import MemsvcClient, RemoteBackend
-from memsvc.client.results import MEDIA_SUFFIXES
 
 ROOT = Path(__file__).resolve().parents[2]
 PRIVATE = "_get_backend_read_file_type"
@@ -22,8 +22,8 @@ SUFFIXES = sorted(MEDIA_SUFFIXES | set(mimetypes.types_map) | {".md", ".txt", ".
 
 def test_deepagents_still_has_the_private_name() -> None:
     assert hasattr(utils, PRIVATE), (
-        f"deepagents {version('deepagents')} has no {PRIVATE}: memsvc.client.results goes by its own MEDIA_SUFFIXES. "
-        "See what takes its place there; if nothing does, keep only the list."
+        f"deepagents {version('deepagents')} has no {PRIVATE}: memsvc.agents.backends.results goes by its own "
+        "MEDIA_SUFFIXES. See what takes its place there; if nothing does, keep only the list."
     )
 
 
@@ -44,7 +44,9 @@ def test_the_own_list_of_media_is_that_of_deepagents(tmp_path: Path) -> None:
 def test_without_the_private_name_media_are_the_same() -> None:
     names = [f"/d.png/a{suffix}{tail}" for suffix in SUFFIXES for tail in ("", ".md", ".PNG")]
     names += [f"/A{suffix.upper()}" for suffix in SUFFIXES] + ["/.png", "/png", "/a.png/b", "/a."]
-    asked = f"from memsvc.client.results import is_media; print([is_media(name) for name in {names!r}])"
+    asked = (
+        f"from memsvc.agents.backends.results import is_media; print([is_media(name) for name in {names!r}])"
+    )
     dropped = f"import deepagents.backends.utils as utils; del utils.{PRIVATE}"
     with_it, without_it = (
         subprocess.run(

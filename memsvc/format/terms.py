@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from memsvc.format import MemoryEntry
+from memsvc.format.entries import MemoryEntry
 from memsvc.format.text import composed_text, folded, spelled, unaccented
 
 # A tsvector holds 1 MiB: no entry's body comes near it, but some characters fold into many.

@@ -1,30 +1,28 @@
-"""What a backend of memsvc answers to deepagents, from values that carry no database and no HTTP.
+"""What a backend answers to deepagents, from values that carry no database and no HTTP.
 
-`PostgresBackend` and `RemoteBackend` build every result and every refusal here, so that an agent can't tell which
-of the two it is talking to. Paths are those that the agent uses: the mount's root is "/".
+Paths are those that the agent uses: the mount's root is "/".
 """
 
 import base64
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Final, Protocol
+from typing import ClassVar, Final
 
 from deepagents.backends.protocol import (
     EditResult,
     FileData,
     FileInfo,
     FileUploadResponse,
-    GlobResult,
-    GrepMatch,
     ReadResult,
     WriteResult,
 )
 
+from memsvc.agents.backends.ports import ListedLike, PageLike
+from memsvc.agents.transactional import Mount
 from memsvc.contract.errors import ErrorCode, Refused, sentence_for
-from memsvc.format.paths import canonical_folder
+from memsvc.format.problems import WarningLike, warnings_text
 from memsvc.format.refusals import CodedError
 
 # Private, but the only list of the extensions that the middleware takes for media. A release without it has ours.
@@ -45,92 +43,13 @@ MEDIA_SUFFIXES: Final = frozenset(
 )
 
 
-class ListedLike(Protocol):
-    @property
-    def path(self) -> str: ...
-    @property
-    def is_dir(self) -> bool: ...
-    @property
-    def size(self) -> int: ...
-    @property
-    def modified_at(self) -> datetime | None: ...
-
-
-class MatchLike(Protocol):
-    @property
-    def path(self) -> str: ...
-    @property
-    def line(self) -> int: ...
-    @property
-    def text(self) -> str: ...
-
-
-class WarningLike(Protocol):
-    @property
-    def line(self) -> int: ...
-    @property
-    def code(self) -> str: ...
-    @property
-    def reason(self) -> str: ...
-
-
-class PageLike(Protocol):
-    @property
-    def text(self) -> str: ...
-    @property
-    def binary(self) -> bytes | None: ...
-    @property
-    def total_lines(self) -> int | None: ...
-    @property
-    def start_line(self) -> int | None: ...
-    @property
-    def end_line(self) -> int | None: ...
-    @property
-    def next_offset(self) -> int | None: ...
-    @property
-    def no_lines_requested(self) -> bool: ...
-    @property
-    def created_at(self) -> datetime: ...
-    @property
-    def modified_at(self) -> datetime: ...
-
-
-class Mount:
-    """Where a backend's "/" lies in the tree: the agent's "/a.md" is the tree's "/memory/a.md"."""
-
-    def __init__(self, root: str) -> None:
-        self.root: Final = canonical_folder(root)
-
-    def to_tree(self, path: str) -> str:
-        """The tree path of a canonical path as the agent writes it."""
-        if self.root == "/":
-            return path
-        return self.root if path == "/" else self.root + path
-
-    def to_agent(self, path: str) -> str:
-        """The agent's path of a tree path below the root."""
-        return path if self.root == "/" else path.removeprefix(self.root) or "/"
-
-
-def file_info(listed: ListedLike, path: str) -> FileInfo:
-    """A listing row under `path`, the agent's path of it; a directory's gets its closing slash."""
+def file_info(listed: ListedLike, mount: Mount) -> FileInfo:
+    """A listing row; a directory's path gets its closing slash."""
+    path = mount.to_agent(listed.path)
     info = FileInfo(path=path + "/" if listed.is_dir else path, is_dir=listed.is_dir, size=listed.size)
     if listed.modified_at is not None:
         info["modified_at"] = listed.modified_at.isoformat()
     return info
-
-
-def grep_match(match: MatchLike, path: str) -> GrepMatch:
-    return GrepMatch(path=path, line=match.line, text=match.text)
-
-
-def glob_result(found: Iterable[ListedLike], mount: Mount, *, truncated: bool) -> GlobResult:
-    """Files by name. What the caller may not see is no part of the tree for it, so only a limit cuts them short."""
-    return GlobResult(
-        matches=[file_info(item, mount.to_agent(item.path)) for item in found],
-        truncated=truncated,
-        truncation_reason="budget" if truncated else None,
-    )
 
 
 def read_result(page: PageLike) -> ReadResult:
@@ -163,46 +82,34 @@ class _ToldPath(str):
 
 # A result of the protocol has no field for it, an error would say that nothing was done, and a composite backend
 # puts its own path in. The tools print the path, so that it is where a model gets to read it.
-def _path_told(path: str, warnings: Sequence[WarningLike], *, quoted: bool) -> str:
-    shown = _ToldPath(path)
-    told = warnings_text(warnings)
-    shown.told = f"', but take care:\n{told}\nMend it in '{path}" if quoted else f", but take care:\n{told}"
-    return shown
+@dataclass
+class _Told:
+    _shown: ClassVar[str]
+    path: str | None = None
+    warnings: tuple[WarningLike, ...] = ()
 
+    def __post_init__(self) -> None:
+        self.path = self.path
 
-def warnings_text(warnings: Sequence[WarningLike]) -> str:
-    """Warnings for a model, a line for each."""
-    return "\n".join(f"- line {each.line}: {each.reason}" for each in warnings)
+    def __setattr__(self, name: str, value: object) -> None:
+        if name == "path" and isinstance(value, str) and self.warnings:
+            plain, value = str(value), _ToldPath(value)
+            value.told = self._shown.format(warnings=warnings_text(self.warnings), path=plain)
+        super().__setattr__(name, value)
 
 
 @dataclass
-class ToldWriteResult(WriteResult):
+class ToldWriteResult(_Told, WriteResult):
     """A write that was done, and what its writer has to know: in `warnings`, and in the tool's text."""
 
-    warnings: tuple[WarningLike, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.path = self.path
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name == "path" and isinstance(value, str) and self.warnings:
-            value = _path_told(str(value), self.warnings, quoted=False)
-        super().__setattr__(name, value)
+    _shown = ", but take care:\n{warnings}"
 
 
 @dataclass
-class ToldEditResult(EditResult):
+class ToldEditResult(_Told, EditResult):
     """An edit that was done, and what its writer has to know: in `warnings`, and in the tool's text."""
 
-    warnings: tuple[WarningLike, ...] = ()
-
-    def __post_init__(self) -> None:
-        self.path = self.path
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name == "path" and isinstance(value, str) and self.warnings:
-            value = _path_told(str(value), self.warnings, quoted=True)
-        super().__setattr__(name, value)
+    _shown = "', but take care:\n{warnings}\nMend it in '{path}"
 
 
 @dataclass
@@ -233,11 +140,6 @@ def is_media(path: str) -> bool:
     if _type_in_deepagents is not None:
         return _type_in_deepagents(path) != "text"
     return PurePosixPath(path).suffix.lower() in MEDIA_SUFFIXES
-
-
-def media_result(data: bytes) -> ReadResult:
-    """The whole file in base64, as deepagents wants media."""
-    return ReadResult(file_data=FileData(content=base64.b64encode(data).decode("ascii"), encoding="base64"))
 
 
 def refusal(error: Exception, path: str) -> str:
