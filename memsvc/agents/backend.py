@@ -38,6 +38,8 @@ from memsvc.client.results import (
     upload_response,
     write_result,
 )
+from memsvc.contract.entries import EntryRead
+from memsvc.contract.files import Uploaded
 from memsvc.format import Confidence, FormatError, IndexRow, MemoryCategory, MemoryHit, MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
 from memsvc.recall.accesses import get_entry
@@ -48,7 +50,6 @@ from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.errors import Busy, EntryNotFound, FileNotFound, IsFolder, TreeError, Unavailable
 from memsvc.tree.models import Tree
 from memsvc.tree.reads import EntryFilter
-from memsvc.tree.results import EntryRead, Uploaded
 from tenants.actors import SYSTEM, Actor
 
 logger = logging.getLogger(__name__)
@@ -261,7 +262,7 @@ class PostgresBackend(BackendProtocol):
         def page(cursor: str | None, size: int) -> tuple[list[MemoryHit], str | None]:
             asked = Query(text=query, wanted=wanted, mode=Mode.HYBRID if ranked else Mode.WORDS)
             found = search(self._access, asked, cursor=cursor, limit=size)
-            return [_hit(hit.found, hit.duplicates) for hit in found.items], found.next
+            return [_hit(hit, hit.duplicates) for hit in found.items], found.next
 
         return _answer_or_refuse(lambda: _collected(page, max(1, limit)))
 
@@ -280,7 +281,7 @@ class PostgresBackend(BackendProtocol):
 
         def work() -> tuple[str, list[IndexRow]]:
             index = reads.read_index(self._access, kind)
-            return index.path, index.rows
+            return index.path, [*index.rows]
 
         return _answer_or_refuse(work)
 

@@ -4,10 +4,9 @@ from django.http import HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memsvc.api import answers
-from memsvc.api.files import not_modified
+from memsvc.api.answers import answer, answer_if_changed
 from memsvc.api.moments import revision_of
-from memsvc.api.preconditions import is_known, precondition_of
+from memsvc.api.preconditions import precondition_of
 from memsvc.api.serializers import (
     EntriesQuery,
     EntryInput,
@@ -17,7 +16,9 @@ from memsvc.api.serializers import (
     Status,
     SuccessorInput,
 )
-from memsvc.api.views import TreeView, with_etag
+from memsvc.api.views import TreeView
+from memsvc.contract.entries import EntryAccesses, EntryRead
+from memsvc.contract.files import Items, Page
 from memsvc.format import Kept
 from memsvc.recall.accesses import accesses_of, get_entry
 from memsvc.tree import reads, services
@@ -52,12 +53,12 @@ class EntriesView(TreeView):
             limit=params["limit"],
             revision=revision_of(self.access, params),
         )
-        return Response(answers.items(map(answers.entry, page.items), next=page.next))
+        return answer(page, Page[EntryRead])
 
     def post(self, request: Request, tree: str) -> Response:
         data = self.body(EntryInput)
         result = services.add_entry(self.access, draft_of(data), message=data["message"])
-        return Response(answers.entry_written(result), status=201)
+        return answer(result, status=201)
 
 
 class EntryView(TreeView):
@@ -66,13 +67,11 @@ class EntryView(TreeView):
 
     def get(self, request: Request, tree: str, entry_id: str) -> HttpResponse:
         found = get_entry(self.access, entry_id, revision=revision_of(self.access, self.params))
-        if is_known(request, found.etag):
-            return not_modified(found.etag)
-        return with_etag(answers.entry(found), found.etag)
+        return answer_if_changed(request, found, found.etag)
 
     def delete(self, request: Request, tree: str, entry_id: str) -> Response:
         result = services.retire_entry(self.access, entry_id, precondition=precondition_of(request))
-        return Response(answers.entry_retired(result))
+        return answer(result)
 
 
 class EntryAccessesView(TreeView):
@@ -82,7 +81,12 @@ class EntryAccessesView(TreeView):
 
     def get(self, request: Request, tree: str, entry_id: str) -> Response:
         entry = reads.get_entry(self.access, entry_id).entry
-        return Response(answers.accesses(entry, accesses_of(self.access, [entry.entry_id])))
+        counted = accesses_of(self.access, [entry.entry_id]).get(entry.entry_id)
+        return answer(
+            EntryAccesses(
+                entry.entry_id, counted.count if counted else 0, counted.last_at if counted else None
+            )
+        )
 
 
 class SupersedeView(TreeView):
@@ -94,7 +98,7 @@ class SupersedeView(TreeView):
         data = self.body(SuccessorInput)
         message = data.pop("message")
         result = services.supersede_entry(self.access, entry_id, SuccessorDraft(**data), message=message)
-        return Response(answers.entry_written(result), status=201)
+        return answer(result, status=201)
 
 
 class EpisodesView(TreeView):
@@ -105,7 +109,7 @@ class EpisodesView(TreeView):
 
     def get(self, request: Request, tree: str) -> Response:
         found = reads.recent_episodes(self.access, since=self.params["since"], limit=self.params["limit"])
-        return Response(answers.items(map(answers.entry, found)))
+        return answer(Items(found), Items[EntryRead])
 
 
 class IndexView(TreeView):
@@ -114,8 +118,7 @@ class IndexView(TreeView):
 
     def get(self, request: Request, tree: str) -> Response:
         revision = revision_of(self.access, self.params)
-        view = reads.read_index(self.access, self.params["kind"], revision=revision)
-        return Response(answers.index(view))
+        return answer(reads.read_index(self.access, self.params["kind"], revision=revision))
 
 
 def draft_of(data: dict[str, Any]) -> EntryDraft:

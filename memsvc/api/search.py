@@ -4,11 +4,11 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memsvc.api import answers
+from memsvc.api.answers import answer
 from memsvc.api.moments import revision_of
 from memsvc.api.serializers import ScoringName, SearchInput
 from memsvc.api.views import TreeView
-from memsvc.recall.hits import HitsPage
+from memsvc.contract.entries import HitsPage
 from memsvc.recall.mneme import Scoring
 from memsvc.recall.mneme_search import search_as_mneme
 from memsvc.recall.search import Query, search
@@ -24,8 +24,7 @@ class SearchView(TreeView):
     def post(self, request: Request, tree: str) -> Response:
         data = self.body(SearchInput)
         by_mneme = data["scoring"] is ScoringName.MNEME
-        page = (self._by_mneme if by_mneme else self._ranked)(data)
-        return Response(answers.hits(page))
+        return answer((self._by_mneme if by_mneme else self._ranked)(data))
 
     def _ranked(self, data: dict[str, Any]) -> HitsPage:
         query = Query(

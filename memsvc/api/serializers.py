@@ -30,13 +30,15 @@ from memsvc.api.fields import (
     WeightsField,
     ZoneField,
 )
+from memsvc.contract.accounts import LANGUAGES
+from memsvc.contract.context import ContextFormat
 from memsvc.format import Confidence, MemoryCategory, MemoryKind
-from memsvc.recall.context import MAX_BUDGET, ContextFormat
+from memsvc.recall.context import MAX_BUDGET
 from memsvc.recall.notebooks import Keep
 from memsvc.recall.search import Mode
 from memsvc.transfer.formats import ImportFormat
 from memsvc.tree.drafts import OnConflict
-from memsvc.tree.models import DEFAULT_LANGUAGE, LANGUAGES
+from memsvc.tree.models import DEFAULT_LANGUAGE
 from memsvc.tree.trees import MAX_DESCRIPTION_BYTES
 
 MAX_MESSAGE_BYTES = 1000

@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from memsvc import format
+from memsvc.contract.entries import EntryRetired, EntryWritten
+from memsvc.contract.files import WriteWarning
 from memsvc.format import (
     BlankBody,
     BlockKind,
@@ -21,7 +23,6 @@ from memsvc.tree.blocks import content, entry_of, rendered, row_of
 from memsvc.tree.drafts import EntryDraft, Precondition, SuccessorDraft
 from memsvc.tree.errors import AlreadySuperseded, EntryNotFound, InvalidSupersession, PreconditionFailed
 from memsvc.tree.models import Block, File
-from memsvc.tree.results import EntryRetired, EntryWritten, WriteWarning
 from memsvc.tree.scope import Change
 
 
@@ -162,7 +163,7 @@ def _put(change: Change, access: Access, composed: Composed, retired: Block | No
 
 def _warn_of_closed_code(change: Change, path: str, line: int) -> None:
     problem = format.closed_code(line)
-    change.warnings.append(WriteWarning(problem.line, problem.code, problem.reason, path))
+    change.warnings.append(WriteWarning(path, problem.line, problem.code, problem.reason))
 
 
 def _mention(change: Change, file: File, composed: Composed) -> router.Mention:

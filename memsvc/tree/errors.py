@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 from uuid import UUID
 
+from memsvc.contract.history import UndoConflict
 from memsvc.format import sendable
-from memsvc.tree.results import UndoConflict
 
 
 class TreeError(Exception):

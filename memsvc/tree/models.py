@@ -16,6 +16,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from memsvc.contract.accounts import LANGUAGES
 from memsvc.format import BlockKind, Confidence, MemoryCategory
 from memsvc.tree.errors import RevisionNotFound, RevisionPruned
 from memsvc.tree.words import Terms
@@ -23,12 +24,6 @@ from tenants.actors import ActorKind
 from tenants.ids import uuid7
 from tenants.models import Tenant
 
-LANGUAGES = (
-    *("simple", "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "estonian"),
-    *("finnish", "french", "german", "greek", "hindi", "hungarian", "indonesian", "irish", "italian"),
-    *("lithuanian", "nepali", "norwegian", "portuguese", "romanian", "russian", "serbian", "spanish"),
-    *("swedish", "tamil", "turkish", "yiddish"),
-)
 DEFAULT_LANGUAGE = "english"
 LIVE = Q(removed_in__isnull=True)
 

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db.models import Q
 
 from memsvc import format
+from memsvc.contract.history import UndoConflict
 from memsvc.tree import entries, files, router
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
@@ -24,7 +25,6 @@ from memsvc.tree.errors import (
 )
 from memsvc.tree.lines import Range, line_differences, lines_of
 from memsvc.tree.models import Block, File, Revision
-from memsvc.tree.results import UndoConflict
 from memsvc.tree.scope import Change
 
 MAX_UNDONE = 1000

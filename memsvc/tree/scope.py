@@ -21,11 +21,11 @@ from django.db import (
 )
 from psycopg.errors import LockNotAvailable
 
+from memsvc.contract.files import WriteWarning
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Busy, TreeArchived, TreeError, TreeNotFound, Unavailable
 from memsvc.tree.models import Revision, Tree
-from memsvc.tree.results import WriteWarning
 from tenants.actors import Actor
 
 # Locks, deadlocks and serialisation: someone else was in the way.

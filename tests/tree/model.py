@@ -5,6 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from memsvc import format
+from memsvc.contract.entries import EntryWritten
 from memsvc.format import BlockKind, MemoryCategory, MemoryEntry
 from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.errors import (
@@ -26,7 +27,6 @@ from memsvc.tree.operations import (
     RetireEntry,
     WriteFile,
 )
-from memsvc.tree.results import EntryWritten
 
 ROUTERS = [format.index_path(None), *(format.index_path(kind) for kind in format.MemoryKind)]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 from django.db.models import F
 
+from memsvc.contract.entries import EntryWritten
 from memsvc.format import MemoryCategory, MemoryKind
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.models import Block, File, Revision, Tree
-from memsvc.tree.results import EntryWritten
 from memsvc.tree.trees import tree_of
 from tenants.actors import Actor, ActorKind
 from tenants.models import Tenant

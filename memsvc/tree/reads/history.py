@@ -9,6 +9,8 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from memsvc.contract.files import Page
+from memsvc.contract.history import EntryChange, FileChange, FileDiff, Hunk, RevisionDetail, RevisionRead
 from memsvc.format import canonical_folder, in_utc
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import RENDERED, content, entry_of, rendered
@@ -18,15 +20,6 @@ from memsvc.tree.lines import Range, line_differences, lines_of
 from memsvc.tree.models import Block, BlockQuerySet, File, FileQuerySet, Revision
 from memsvc.tree.reads.cursors import after_number, cursor_of_number
 from memsvc.tree.reads.moment import Moment, moment
-from memsvc.tree.results import (
-    EntryChange,
-    FileChange,
-    FileDiff,
-    Hunk,
-    RevisionDetail,
-    RevisionRead,
-    RevisionsPage,
-)
 
 MAX_LISTED = 1000
 MAX_FILES_COMPARED = 1000
@@ -51,7 +44,7 @@ EVERY_REVISION = RevisionFilter()
 
 def list_revisions(
     access: Access, wanted: RevisionFilter = EVERY_REVISION, *, cursor: str | None = None, limit: int = 100
-) -> RevisionsPage:
+) -> Page[RevisionRead]:
     """A tree's revisions, newest first; up to `limit` (1 to 1,000) a page.
 
     An access that sees a folder only is told of the revisions that changed something in it.
@@ -63,7 +56,7 @@ def list_revisions(
             revisions = revisions.filter(number__lt=after_number(cursor))
         rows = list(revisions.order_by("-number")[: limit + 1])
     page = rows[:limit]
-    return RevisionsPage(
+    return Page(
         items=[read_revision(row) for row in page],
         next=cursor_of_number(page[-1].number) if len(rows) > limit else None,
     )

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Q
 
+from memsvc.contract.history import Blame, BlamedLine, EntryVersion, RevisionRead
 from memsvc.format import canonical_path, text_lines
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content, entry_of, rendered
@@ -17,7 +18,6 @@ from memsvc.tree.lines import carried
 from memsvc.tree.models import Block, BlockQuerySet, File
 from memsvc.tree.reads.history import read_revision, revisions_of
 from memsvc.tree.reads.moment import Moment, moment
-from memsvc.tree.results import Blame, BlamedLine, EntryVersion, RevisionRead
 
 _BLOCKS_AT_ONCE = 200
 

@@ -9,12 +9,12 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from memsvc.contract.history import RevisionRead
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.models import Block, File, Revision
 from memsvc.tree.reads.history import read_revision
 from memsvc.tree.reads.moment import Moment, moment
-from memsvc.tree.results import RevisionRead
 
 # Looking up what was touched goes through the whole tree, so it is done for many revisions at once.
 _REVISIONS_AT_ONCE = 1000
