@@ -1,3 +1,4 @@
+from dataclasses import fields
 from typing import Any
 
 from django.http import HttpResponse
@@ -13,16 +14,16 @@ from memsvc.api.serializers import (
     EpisodesQuery,
     IndexQuery,
     RevisionQuery,
-    Status,
     SuccessorInput,
 )
 from memsvc.api.views import TreeView
 from memsvc.contract.entries import EntryAccesses, EntryRead
 from memsvc.contract.files import Items, Page
-from memsvc.format import Kept
+from memsvc.contract.requests import Status
 from memsvc.recall.accesses import accesses_of, get_entry
 from memsvc.tree import reads, services
 from memsvc.tree.drafts import EntryDraft, SuccessorDraft
+from memsvc.tree.reads import EntryFilter
 from tenants.scopes import Scope
 
 ACTIVE = {Status.ACTIVE: True, Status.SUPERSEDED: False, Status.ALL: None}
@@ -34,18 +35,7 @@ class EntriesView(TreeView):
 
     def get(self, request: Request, tree: str) -> Response:
         params = self.params
-        wanted = reads.EntryFilter(
-            kind=params["kind"],
-            category=params["category"],
-            tags=tuple(params["tag"]),
-            source=params["source"],
-            confidence=params["confidence"],
-            since=params["since"],
-            until=params["until"],
-            path_prefix=params["path_prefix"],
-            metadata=params["metadata"],
-            active=ACTIVE[params["status"]],
-        )
+        wanted = filter_of(params | {"tags": params["tag"]}, active=ACTIVE[params["status"]])
         page = reads.list_entries(
             self.access,
             wanted,
@@ -122,16 +112,13 @@ class IndexView(TreeView):
 
 
 def draft_of(data: dict[str, Any]) -> EntryDraft:
-    return EntryDraft(
-        category=data["category"],
-        body=data["body"],
-        summary=data["summary"],
-        tags=tuple(data["tags"]),
-        source=data["source"],
-        confidence=data["confidence"],
-        title=data["title"],
-        when=data["when"],
-        supersedes=data["supersedes"],
-        expires_at=data.get("expires_at", Kept.KEPT),
-        metadata=data["metadata"],
-    )
+    return EntryDraft(**_named_as(EntryDraft, data))
+
+
+def filter_of(data: dict[str, Any], *, active: bool | None) -> EntryFilter:
+    return EntryFilter(**_named_as(EntryFilter, data), active=active)
+
+
+def _named_as(kind: type[EntryDraft | EntryFilter], data: dict[str, Any]) -> dict[str, Any]:
+    """What was sent for the fields of a class of the tree that have the name that they are sent under."""
+    return {each.name: data[each.name] for each in fields(kind) if each.name in data}

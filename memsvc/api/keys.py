@@ -8,10 +8,11 @@ from rest_framework.response import Response
 
 from memsvc.api.answers import answer, key_info
 from memsvc.api.fields import EnumField, FolderField, InstantField, LimitField, NumberField, TextField
-from memsvc.api.serializers import MAX_PAGE, Input, Query
+from memsvc.api.serializers import Input, Query
 from memsvc.api.views import TenantView
 from memsvc.contract.accounts import KeyInfo, NewKey
 from memsvc.contract.files import Page
+from memsvc.contract.requests import MAX_PAGE
 from memsvc.tree.reads.cursors import after_id, cursor_of_id
 from tenants import keys
 from tenants.models import ApiKey

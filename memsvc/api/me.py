@@ -3,8 +3,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memsvc.api.answers import answer, me
-from memsvc.api.serializers import MAX_ITEMS, MAX_PAGE
+from memsvc.api.serializers import MAX_ITEMS
 from memsvc.api.views import TenantView
+from memsvc.contract.requests import MAX_PAGE
 from memsvc.tree.files import MAX_FILE_BYTES
 from memsvc.tree.services import MAX_BATCH
 from tenants.scopes import Scope

@@ -8,10 +8,11 @@ from rest_framework.response import Response
 
 from memsvc.api.answers import answer, day_usage
 from memsvc.api.fields import LimitField, TextField, require_text
-from memsvc.api.serializers import MAX_PAGE, Query
+from memsvc.api.serializers import Query
 from memsvc.api.trees import require_every_tree
 from memsvc.api.views import TenantView
 from memsvc.contract.accounts import UsagePage
+from memsvc.contract.requests import MAX_PAGE
 from memsvc.tree.reads.cursors import after_day, cursor_of_day
 from memsvc.tree.trees import measure_all
 from tenants.models import KeyUsage

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import Any, Concatenate, Final, Literal, Protocol, Unpack, cast, overload
 from urllib.parse import quote
@@ -71,23 +72,27 @@ from memsvc.contract.history import (
     Undone,
 )
 from memsvc.contract.imports import ImportReport
+from memsvc.contract.requests import AsOf as AsOf
+from memsvc.contract.requests import (
+    EntriesRequest,
+    EntryRequest,
+    RevisionsRequest,
+    SearchRequest,
+    SuccessorRequest,
+    UndoRequest,
+    given,
+)
 from memsvc.contract.wire import from_json
-from memsvc.format.entries import Confidence, Kept
 from memsvc.format.errors import FormatError
-from memsvc.format.layout import MemoryCategory, MemoryKind
+from memsvc.format.layout import MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
 from memsvc.format.text import checked_text
 
-type SearchMode = Literal["hybrid", "lexical", "semantic", "words", "substring"]
 type ContextFormat = Literal["markdown", "xml", "messages", "harness"]
-type Scoring = Literal["memsvc", "mneme"]
-type Status = Literal["active", "superseded", "all"]
 type ImportFormat = Literal["zip", "jsonl", "pydantic-deep", "mneme"]
 type OnConflict = Literal["keep", "take", "both"]
 # What the operations of a batch answer, as it came.
 type BatchOfAny = BatchResult[Mapping[str, object]]
-# A revision's number, or an instant: what was the newest revision then.
-type AsOf = int | datetime
 
 _RAW: Final = "application/octet-stream"
 # Thousands of files are one transaction, and the answer comes when it has ended.
@@ -126,6 +131,24 @@ def call[**Parameters, Answer](
         return client._connection.run(steps, client, *args, **kwargs)
 
     return cast(Method[Parameters, Answer], method)
+
+
+def asking[**Parameters, Request, Answer](
+    request: Callable[Parameters, Request],
+) -> Callable[[Callable[[Any, Request], Steps[Answer]]], Method[Parameters, Answer]]:
+    """A `call` whose parameters are the fields of a request of the contract."""
+
+    def asked(steps: Callable[[Any, Request], Steps[Answer]]) -> Method[Parameters, Answer]:
+        @wraps(steps)
+        def method(client: "Calls[Any]", *args: Parameters.args, **kwargs: Parameters.kwargs) -> Any:
+            return client._connection.run(steps, client, request(*args, **kwargs))
+
+        own, fields = signature(steps), signature(request)
+        client = next(iter(own.parameters.values()))
+        vars(method)["__signature__"] = own.replace(parameters=[client, *fields.parameters.values()])
+        return cast(Method[Parameters, Answer], method)
+
+    return asked
 
 
 class Calls[Conn: (Connection, AsyncConnection)]:
@@ -430,49 +453,16 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         made: Scaffolded = yield from self._ask("POST", f"{self._at}:scaffold", Scaffolded)
         return [*made.created]
 
-    @call
-    def list_entries(
-        self,
-        *,
-        kind: MemoryKind | None = None,
-        category: MemoryCategory | None = None,
-        tags: Sequence[str] = (),
-        source: str | None = None,
-        confidence: Confidence | None = None,
-        status: Status | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        path_prefix: str | None = None,
-        metadata: Mapping[str, object] | None = None,
-        cursor: str | None = None,
-        limit: int | None = None,
-        revision: AsOf | None = None,
-    ) -> Steps[Page[EntryRead]]:
+    @asking(EntriesRequest)
+    def list_entries(self, asked: EntriesRequest) -> Steps[Page[EntryRead]]:
         """One page of the entries that pass all the filters, newest first.
 
         `metadata` has for each name a value, or an object of operators: `{"project": "apollo", "n": {"gte": 3}}`.
         """
-        query = {
-            "kind": kind,
-            "category": category,
-            "tag": list(tags) or None,
-            "source": source,
-            "confidence": confidence,
-            "status": status,
-            "since": _utc(since),
-            "until": _utc(until),
-            "path_prefix": path_prefix,
-            "metadata": None if metadata is None else json.dumps(dict(metadata)),
-            "cursor": cursor,
-            "limit": limit,
-            **_as_of(revision),
-        }
-        return self._ask(
-            "GET",
-            f"{self._at}/entries",
-            Page[EntryRead],
-            query=query,
-        )
+        query = given(asked) | _as_of(asked.revision)
+        if "metadata" in query:
+            query["metadata"] = json.dumps(query["metadata"])
+        return self._ask("GET", f"{self._at}/entries", Page[EntryRead], query=query)
 
     @call
     def get_entry(self, entry_id: str, *, revision: AsOf | None = None) -> Steps[EntryRead]:
@@ -481,114 +471,32 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             raise InvalidRequest("An entry id is needed.")
         return self._ask("GET", self._entry(entry_id), EntryRead, query=_as_of(revision))
 
-    @call
-    def add_entry(
-        self,
-        category: MemoryCategory,
-        body: str,
-        *,
-        summary: str | None = None,
-        tags: Sequence[str] = (),
-        source: str = "agent",
-        confidence: Confidence = Confidence.MEDIUM,
-        title: str | None = None,
-        when: datetime | None = None,
-        supersedes: str | None = None,
-        expires_at: datetime | Kept | None = Kept.KEPT,
-        metadata: Mapping[str, object] | None = None,
-        message: str = "",
-    ) -> Steps[EntryWritten]:
+    @asking(EntryRequest)
+    def add_entry(self, asked: EntryRequest) -> Steps[EntryWritten]:
         """Store an entry in the file that its category has; with `supersedes`, retire that one with it.
 
         `metadata` are further keys of its frontmatter: names with text, a number, a boolean, or a list of these.
         Where it is None, and where `expires_at` is not given, they are those of the entry that is superseded. A
         `summary` of None is none, or the first line of the body where the superseded entry has a summary.
         """
-        fields = {
-            "category": category,
-            "body": body,
-            "summary": summary,
-            "tags": list(tags),
-            "source": source,
-            "confidence": confidence,
-            "title": title,
-            "when": _time(when),
-            "supersedes": supersedes,
-            "metadata": None if metadata is None else dict(metadata),
-            "message": message or None,
-        }
-        sent = _given(fields) | _expiry(expires_at)
-        return self._ask("POST", f"{self._at}/entries", EntryWritten, body=sent)
+        return self._ask("POST", f"{self._at}/entries", EntryWritten, body=given(asked))
 
-    @call
-    def supersede_entry(
-        self,
-        entry_id: str,
-        body: str,
-        *,
-        category: MemoryCategory | None = None,
-        summary: str | None = None,
-        tags: Sequence[str] | None = None,
-        source: str = "agent",
-        confidence: Confidence = Confidence.MEDIUM,
-        title: str | None = None,
-        when: datetime | None = None,
-        expires_at: datetime | Kept | None = Kept.KEPT,
-        metadata: Mapping[str, object] | None = None,
-        message: str = "",
-    ) -> Steps[EntryWritten]:
+    @asking(SuccessorRequest)
+    def supersede_entry(self, asked: SuccessorRequest) -> Steps[EntryWritten]:
         """Put a new entry in an entry's place. Category, tags and metadata that are None are kept, and so is an
         expiry that is not given; None of it stays. A summary that is None is made from the body where the old one
         has any. A procedure stays in its file unless it gets a `title`.
         """
-        fields = {
-            "category": category,
-            "body": body,
-            "summary": summary,
-            "tags": None if tags is None else list(tags),
-            "source": source,
-            "confidence": confidence,
-            "title": title,
-            "when": _time(when),
-            "metadata": None if metadata is None else dict(metadata),
-            "message": message or None,
-        }
-        sent = _given(fields) | _expiry(expires_at)
-        return self._ask("POST", f"{self._entry(entry_id)}:supersede", EntryWritten, body=sent)
+        at = f"{self._entry(asked.entry_id)}:supersede"
+        return self._ask("POST", at, EntryWritten, body=given(asked))
 
     @call
     def retire_entry(self, entry_id: str, *, if_match: str | None = None) -> Steps[EntryRetired]:
         """Take an entry out of its file; the history keeps it."""
         return self._ask("DELETE", self._entry(entry_id), EntryRetired, headers=_preconditions(if_match))
 
-    @call
-    def search(
-        self,
-        query: str = "",
-        *,
-        mode: SearchMode = "hybrid",
-        kind: MemoryKind | None = None,
-        category: MemoryCategory | None = None,
-        tags: Sequence[str] = (),
-        any_tags: Sequence[str] = (),
-        source: str | None = None,
-        actor: str | None = None,
-        confidence: Confidence | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        path_prefix: str | None = None,
-        metadata: Mapping[str, object] | None = None,
-        include_superseded: bool = False,
-        recency: bool = False,
-        timezone: str | None = None,
-        scoring: Scoring = "memsvc",
-        half_life_days: float | None = None,
-        use_confidence: bool | None = None,
-        authority_weights: Mapping[MemoryKind, float] | None = None,
-        cursor: str | None = None,
-        limit: int | None = None,
-        revision: AsOf | None = None,
-    ) -> Steps[HitsPage]:
+    @asking(SearchRequest)
+    def search(self, asked: SearchRequest) -> Steps[HitsPage]:
         """One page of the entries that answer `query`, best first, by words and by meaning ("hybrid").
 
         Also by one of them ("lexical", "semantic"); or those that hold all the words, or the text as it stands,
@@ -596,31 +504,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         first; `timezone` is where the days of a question about "yesterday" begin. With the `scoring` "mneme" the hits
         are ranked as Mneme ranks them, by the three arguments behind it. `metadata` is as for `list_entries`.
         """
-        fields = {
-            "query": query,
-            "mode": mode,
-            "kind": kind,
-            "category": category,
-            "tags": list(tags) or None,
-            "any_tags": list(any_tags) or None,
-            "source": source,
-            "actor": actor,
-            "confidence": confidence,
-            "since": _time(since),
-            "until": _time(until),
-            "path_prefix": None if path_prefix is None else _folder(path_prefix),
-            "metadata": None if metadata is None else dict(metadata),
-            "include_superseded": include_superseded,
-            "recency": recency,
-            "timezone": timezone,
-            "scoring": scoring,
-            "half_life_days": half_life_days,
-            "use_confidence": use_confidence,
-            "authority_weights": None if authority_weights is None else dict(authority_weights),
-            "cursor": cursor,
-            "limit": limit,
-        }
-        return self._question("search", HitsPage, fields, revision=revision)
+        return self._question("search", HitsPage, given(asked), revision=asked.revision)
 
     @call
     def recent_episodes(
@@ -708,32 +592,10 @@ class Calls[Conn: (Connection, AsyncConnection)]:
 
     # History
 
-    @call
-    def list_revisions(
-        self,
-        *,
-        actor: str | None = None,
-        path: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        cursor: str | None = None,
-        limit: int | None = None,
-    ) -> Steps[Page[RevisionRead]]:
+    @asking(RevisionsRequest)
+    def list_revisions(self, asked: RevisionsRequest) -> Steps[Page[RevisionRead]]:
         """One page of the tree's revisions, newest first: by an actor's id, of a file or folder, of a time."""
-        query = {
-            "actor": actor,
-            "path": None if path is None else _folder(path),
-            "since": _utc(since),
-            "until": _utc(until),
-            "cursor": cursor,
-            "limit": limit,
-        }
-        return self._ask(
-            "GET",
-            f"{self._at}/revisions",
-            Page[RevisionRead],
-            query=query,
-        )
+        return self._ask("GET", f"{self._at}/revisions", Page[RevisionRead], query=given(asked))
 
     @call
     def get_revision(self, number: int) -> Steps[RevisionDetail]:
@@ -781,35 +643,14 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         """Bring one entry back as it was; the rest of its file stays as it is."""
         return self._restore(revision, {"entry": entry_id}, message)
 
-    @call
-    def undo(
-        self,
-        *,
-        revision: int | None = None,
-        actor: str | None = None,
-        since: int | None = None,
-        dry_run: bool = False,
-        skip_conflicts: bool = False,
-        message: str = "",
-    ) -> Steps[Undone]:
+    @asking(UndoRequest)
+    def undo(self, asked: UndoRequest) -> Steps[Undone]:
         """Take back what one revision, or one actor from the revision `since` on, did; what others did stays.
 
         UndoRefused when something has changed since in the same place, unless `skip_conflicts` asks for the rest.
         With `dry_run` nothing is changed, and the answer says what would be.
         """
-        fields = {
-            "revision": revision,
-            "actor": actor,
-            "since": since,
-            "dry_run": dry_run or None,
-            "skip_conflicts": skip_conflicts or None,
-        }
-        return self._ask(
-            "POST",
-            f"{self._at}:undo",
-            Undone,
-            body=_with_message(_given(fields), message),
-        )
+        return self._ask("POST", f"{self._at}:undo", Undone, body=given(asked))
 
     # The whole tree
 
@@ -1048,10 +889,6 @@ def _about(
 
 def _given(fields: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _expiry(at: datetime | Kept | None) -> dict[str, object]:
-    return {} if isinstance(at, Kept) else {"expires_at": _time(at)}
 
 
 def _with_message(body: Mapping[str, object], message: str) -> dict[str, object]:

@@ -12,7 +12,18 @@ from enum import Enum, StrEnum
 from functools import cache
 from operator import attrgetter
 from types import NoneType, UnionType, get_original_bases
-from typing import Annotated, Any, Final, TypeAliasType, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    TypeAliasType,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 type Json = Any
 type Schema = dict[str, Any]
@@ -120,6 +131,8 @@ def _made_form(kind: Any) -> Form:
         return _array(form_of(args[0]), frozenset if origin is frozenset else tuple)
     if origin is Mapping:
         return _mapping(args[0], form_of(args[1]))
+    if origin is Literal:
+        return _annotated(str, (Note(enum=args),))
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return Form(lambda names: {"type": "string", "enum": [each.value for each in kind]}, kind)
     if is_dataclass(origin or kind):

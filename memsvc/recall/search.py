@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
-from enum import StrEnum
 from itertools import batched, chain
 from uuid import UUID
 
 from memsvc import format
 from memsvc.contract.entries import Hit, HitsPage
+from memsvc.contract.requests import Mode as Mode
 from memsvc.format import Confidence, InvalidText
 from memsvc.format.text import folded
 from memsvc.recall import fuzzy, vectors
@@ -45,20 +45,6 @@ _CONFIDENCE: Mapping[str, float] = {Confidence.LOW: 0.95, Confidence.MEDIUM: 1.0
 # How many bodies are held at once while they are compared.
 _READ_AT_ONCE = 100
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
-
-
-class Mode(StrEnum):
-    """How entries are found.
-
-    HYBRID by words and by meaning, LEXICAL by words, SEMANTIC by meaning, ranked; WORDS are those that hold all
-    words of the query, SUBSTRING those that hold it as it stands, newest first.
-    """
-
-    HYBRID = "hybrid"
-    LEXICAL = "lexical"
-    SEMANTIC = "semantic"
-    WORDS = "words"
-    SUBSTRING = "substring"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
