@@ -81,7 +81,7 @@ def context(
     if revision is None:
         note_accesses(access, entries)
     left_out = len(_ids([*rules, *others]) - _ids(packer.pieces))
-    duplicates = {piece.entry.entry_id: piece.duplicates for piece in packer.pieces if piece.duplicates}
+    duplicates = {piece.entry.entry_id: [*piece.duplicates] for piece in packer.pieces if piece.duplicates}
     return _tagged(
         Context(
             format=format,
