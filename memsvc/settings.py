@@ -65,7 +65,7 @@ MIDDLEWARE = [
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
-    "memsvc.api.memory_stores.errors.EnvelopeMiddleware",
+    "memsvc.api.memory_stores.envelope.EnvelopeMiddleware",
     "memsvc.api.gate.UrlGateMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

@@ -8,10 +8,28 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from tenants.errors import BeyondOwnKey, KeyEnded, KeyNotFound
+from memsvc.contract.errors import ErrorCode
 from tenants.models import ApiKey
 from tenants.scopes import Scope
-from tenants.services import create_key, revoke_key
+from tenants.services import TenantError, create_key, revoke_key
+
+
+class KeyNotFound(TenantError):
+    """No such key, or none that the asking key may know of."""
+
+    code = ErrorCode.KEY_NOT_FOUND
+
+
+class KeyEnded(TenantError):
+    """A key that is revoked or expired, and can't be replaced any more."""
+
+    code = ErrorCode.KEY_ENDED
+
+
+class BeyondOwnKey(TenantError):
+    """A key was to get more than the one that makes it has."""
+
+    code = ErrorCode.FORBIDDEN
 
 
 def keys_seen_by(own: ApiKey) -> QuerySet[ApiKey]:

@@ -8,8 +8,8 @@ from unicodedata import normalize
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from memsvc.contract.errors import ErrorCode, Refused
 from memsvc.format import FormatError, canonical_folder, checked_text
-from tenants.errors import InvalidKey, InvalidTenant, TenantExists
 from tenants.models import SLUG_PATTERN, ApiKey, Membership, Role, Tenant, User
 from tenants.scopes import Scope
 from tenants.secrets import new_key_text
@@ -18,6 +18,25 @@ MAX_TENANT_NAME_BYTES = 200
 MAX_KEY_NAME_BYTES = 100
 MAX_TREE_NAME_BYTES = 255
 MAX_HISTORY_DAYS = 36_500
+
+
+class TenantError(Refused):
+    """Base of what tenants and keys refuse; `str(error)` is a sentence for whoever asked."""
+
+    code = ErrorCode.INVALID_REQUEST
+
+
+class InvalidTenant(TenantError):
+    """A slug or name that a tenant can't have."""
+
+
+class TenantExists(TenantError):
+    def __init__(self, slug: str) -> None:
+        super().__init__(f"There is already a tenant '{slug}'; choose another slug.")
+
+
+class InvalidKey(TenantError):
+    """A name, scope, tree, folder or expiry that a key can't have."""
 
 
 def create_tenant(*, slug: str, name: str = "") -> Tenant:

@@ -101,7 +101,7 @@ class PostgresBackend(BackendProtocol):
             listed = reads.list_folder(self._access, self._folder(path))
             return LsResult(entries=[file_info(item, self._mount.to_agent(item.path)) for item in listed])
 
-        return _answer(work, lambda error: LsResult(error=_refusal(error, path)))
+        return _answer(work, lambda error: LsResult(error=refusal(error, path)))
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         def work() -> ReadResult:
@@ -110,7 +110,7 @@ class PostgresBackend(BackendProtocol):
                 return media_result(self._whole_file(path))
             return read_result(reads.read_lines(self._access, path, offset=int(offset), limit=int(limit)))
 
-        return _answer(work, lambda error: ReadResult(error=_refusal(error, file_path)))
+        return _answer(work, lambda error: ReadResult(error=refusal(error, file_path)))
 
     def write(self, file_path: str, content: str) -> WriteResult:
         def work() -> WriteResult:
@@ -118,7 +118,7 @@ class PostgresBackend(BackendProtocol):
             written = services.write_file(self._access, self._mount.to_tree(path), content)
             return write_result(path, written.warnings)
 
-        return _answer(work, lambda error: WriteResult(error=_refusal(error, file_path)))
+        return _answer(work, lambda error: WriteResult(error=refusal(error, file_path)))
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         def work() -> EditResult:
@@ -128,7 +128,7 @@ class PostgresBackend(BackendProtocol):
 
         return _answer(
             work,
-            lambda error: EditResult(error=edit_refusal(*_reason(error), file_path)),
+            lambda error: EditResult(error=edit_refusal(error, file_path)),
             again_after=_UNDONE,
         )
 
@@ -141,9 +141,7 @@ class PostgresBackend(BackendProtocol):
             deleted = services.delete(access, path)
             return DeleteResult(path=self._mount.to_agent(deleted.path))
 
-        return _answer(
-            work, lambda error: DeleteResult(error=_refusal(error, file_path)), again_after=_UNDONE
-        )
+        return _answer(work, lambda error: DeleteResult(error=refusal(error, file_path)), again_after=_UNDONE)
 
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
@@ -155,14 +153,14 @@ class PostgresBackend(BackendProtocol):
             matches = [grep_match(match, self._mount.to_agent(match.path)) for match in found.items]
             return GrepResult(matches=matches, truncated=found.truncated)
 
-        return _answer(work, lambda error: GrepResult(error=_refusal(error, path or "/")))
+        return _answer(work, lambda error: GrepResult(error=refusal(error, path or "/")))
 
     def glob(self, pattern: str, path: str | None = None) -> GlobResult:
         def work() -> GlobResult:
             found = reads.glob(self._access, pattern, folder=self._folder(path))
             return glob_result(found, self._mount, truncated=False)
 
-        return _answer(work, lambda error: GlobResult(error=_refusal(error, path or "/")))
+        return _answer(work, lambda error: GlobResult(error=refusal(error, path or "/")))
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
         def work() -> list[FileUploadResponse]:
@@ -180,7 +178,7 @@ class PostgresBackend(BackendProtocol):
         return _answer(
             work,
             lambda error: [
-                FileUploadResponse(path=path, error=_transfer_refusal(error, path)) for path, _ in files
+                FileUploadResponse(path=path, error=transfer_refusal(error, path)) for path, _ in files
             ],
         )
 
@@ -194,7 +192,7 @@ class PostgresBackend(BackendProtocol):
             )
 
         return _answer(
-            work, lambda error: FileDownloadResponse(path=path, error=_transfer_refusal(error, path))
+            work, lambda error: FileDownloadResponse(path=path, error=transfer_refusal(error, path))
         )
 
     # Entries, for `MemoryStore`.
@@ -315,7 +313,7 @@ def _bad_upload(path: str, content: object) -> FileUploadResponse | None:
     try:
         canonical_path(path)
     except FormatError as error:
-        return FileUploadResponse(path=path, error=_transfer_refusal(error, path))
+        return FileUploadResponse(path=path, error=transfer_refusal(error, path))
     if not isinstance(content, bytes | bytearray | memoryview):
         return FileUploadResponse(path=path, error="the content must be bytes")
     return None
@@ -383,19 +381,3 @@ def _off_loop[R](work: Callable[[], R]) -> R:
         return work()
     with ThreadPoolExecutor(max_workers=1) as pool:
         return pool.submit(contextvars.copy_context().run, work).result()
-
-
-def _refusal(error: Exception, path: str) -> str:
-    return refusal(*_reason(error), path)
-
-
-def _transfer_refusal(error: Exception, path: str) -> str:
-    return transfer_refusal(*_reason(error), path)
-
-
-def _reason(error: Exception) -> tuple[str, str]:
-    """Code and message of whatever went wrong."""
-    if isinstance(error, TreeError | FormatError):
-        return error.code, str(error)
-    logger.error("a backend call failed: %s", type(error).__name__, exc_info=error)
-    return "internal_error", ""

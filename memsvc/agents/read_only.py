@@ -22,9 +22,10 @@ from deepagents.backends.protocol import (
 )
 
 from memsvc.agents.transactional import TransactionalMemory
-from memsvc.format.errors import FormatError
+from memsvc.contract.errors import ErrorCode
 from memsvc.format.layout import MEMORY_ROOT
 from memsvc.format.paths import canonical_folder
+from memsvc.format.refusals import FormatError
 
 _MEMORY_FOLDER: Final = MEMORY_ROOT.strip("/")
 
@@ -189,7 +190,7 @@ class ReadOnlyBackend(BackendProtocol):
 
 
 def _refusal(path: str) -> str:
-    return f"permission denied: '{path}' may be read here but not changed"
+    return ErrorCode.READ_ONLY.sentence.format(path=path)
 
 
 def _takes_max_count(grep: Callable[..., object]) -> bool:

@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 
 from memsvc.api.problems import API_ROOT, is_for_people, not_found, problem
+from memsvc.contract.errors import ErrorCode
 
 _TREES = f"{API_ROOT}trees/"
 _SLASH = re.compile("%2f", re.IGNORECASE)
@@ -31,7 +32,7 @@ class UrlGateMiddleware:
         if problem_found := problem_with_url(request.META):
             if is_for_people(request):
                 return not_found(request, Http404(problem_found))
-            return problem(400, "invalid_request", problem_found)
+            return problem(ErrorCode.INVALID_REQUEST, problem_found)
         tree, rest = _tree_in(_raw_path(request.META))
         if tree != (sent := marked(tree)):
             request.path_info = f"{_TREES}{unquote(sent)}{unquote(rest)}"

@@ -17,7 +17,8 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memsvc.api.problems import AnswerRedacted, IdempotencyInFlight, IdempotencyKeyReused, InvalidRequest
+from memsvc.api.problems import InvalidRequest
+from memsvc.contract.errors import ErrorCode, Refused
 from memsvc.tree.scope import Whole
 from tenants import idempotency
 
@@ -58,7 +59,7 @@ def _done_once(view: "TenantView", request: Request, key: str, write: Callable[[
             if claim is not None:
                 return _stored(view, claim, write())
     except idempotency.StillInFlight:
-        raise IdempotencyInFlight from None
+        raise Refused(code=ErrorCode.IDEMPOTENCY_IN_FLIGHT) from None
     return _replayed(view, key, fingerprint)
 
 
@@ -78,11 +79,11 @@ def _replayed(view: "TenantView", key: str, fingerprint: str) -> HttpResponse:
     first = idempotency.stored(view.caller.tenant, key)
     if first is None:
         # It was there a moment ago and has come of age since.
-        raise IdempotencyInFlight
+        raise Refused(code=ErrorCode.IDEMPOTENCY_IN_FLIGHT)
     if not first.body:
-        raise AnswerRedacted
+        raise Refused(code=ErrorCode.ANSWER_REDACTED)
     if first.fingerprint != fingerprint:
-        raise IdempotencyKeyReused
+        raise Refused(code=ErrorCode.IDEMPOTENCY_KEY_REUSED)
     headers = {**first.headers, "Idempotent-Replayed": "true"}
     return HttpResponse(
         bytes(first.body), status=first.status, content_type=JSONRenderer.media_type, headers=headers

@@ -9,7 +9,8 @@ from typing import IO, Any
 from rest_framework.exceptions import UnsupportedMediaType
 from rest_framework.parsers import BaseParser
 
-from memsvc.api.problems import BodyTooLarge, InvalidJson, InvalidRequest, LengthRequired
+from memsvc.api.problems import InvalidJson, InvalidRequest
+from memsvc.contract.errors import ErrorCode, Refused
 
 MAX_DEPTH = 32
 PIECE_BYTES = 64 * 1024
@@ -69,9 +70,12 @@ def require_plain_body(meta: Mapping[str, Any], max_bytes: int) -> None:
             "", detail="Compressed bodies are not taken; send it without Content-Encoding."
         )
     if meta.get("HTTP_TRANSFER_ENCODING"):
-        raise LengthRequired
+        raise Refused(code=ErrorCode.LENGTH_REQUIRED)
     if declared_length(meta) > max_bytes:
-        raise BodyTooLarge(f"The body is too large: at most {max_bytes:,} bytes are taken here.")
+        raise Refused(
+            f"The body is too large: at most {max_bytes:,} bytes are taken here.",
+            code=ErrorCode.BODY_TOO_LARGE,
+        )
 
 
 def parse_object(data: bytes) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from memsvc.api.gate import unmarked
 from memsvc.api.idempotency import done_once
 from memsvc.api.parsers import StrictJSONParser, require_plain_body
 from memsvc.api.serializers import Input, NoQuery, Query
+from memsvc.contract.errors import ErrorCode, Refused
 from memsvc.tree.access import Access
 from memsvc.tree.errors import TreeNotFound
 from memsvc.tree.models import Tree
@@ -86,7 +87,7 @@ class TenantView(APIView):
         if scope is None:
             raise MethodNotAllowed(method)
         if scope not in self.caller.scopes:
-            raise problems.MissingScope(f"This needs a key with the scope '{scope}'.")
+            raise Refused(f"This needs a key with the scope '{scope}'.", code=ErrorCode.MISSING_SCOPE)
 
     @property
     def caller(self) -> Caller:

@@ -1,6 +1,5 @@
 """A deepagents backend over HTTP: a tree of a memsvc server as an agent's file system, without Django."""
 
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -37,13 +36,11 @@ from memsvc.client.results import (
     upload_response,
     write_result,
 )
+from memsvc.contract.errors import ErrorCode
 from memsvc.format.entries import Confidence, MemoryHit
-from memsvc.format.errors import FormatError
 from memsvc.format.indexes import IndexRow
 from memsvc.format.layout import MemoryCategory, MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
-
-logger = logging.getLogger(__name__)
 
 _UPLOAD_FILES: Final = 100
 _UPLOAD_BYTES: Final = 4 * 1024 * 1024
@@ -111,11 +108,11 @@ class RemoteBackend(BackendProtocol):
             return LsResult(entries=[file_info(item, self._mount.to_agent(item.path)) for item in listed])
         except NotFound as error:
             # The root of a mount exists before its first file does.
-            if error.code == "path_not_found" and folder == "/":
+            if error.code == ErrorCode.PATH_NOT_FOUND and folder == "/":
                 return LsResult(entries=[])
-            return LsResult(error=refusal(*_reason(error), path))
+            return LsResult(error=refusal(error, path))
         except Exception as error:
-            return LsResult(error=refusal(*_reason(error), path))
+            return LsResult(error=refusal(error, path))
 
     def read(self, file_path: str, offset: int = 0, limit: int = 2000) -> ReadResult:
         try:
@@ -124,7 +121,7 @@ class RemoteBackend(BackendProtocol):
                 return media_result(self._client.read_bytes(path).data)
             return read_result(self._client.read_lines(path, offset=_number(offset), limit=_number(limit)))
         except Exception as error:
-            return ReadResult(error=refusal(*_reason_for_file(error), file_path))
+            return ReadResult(error=refusal(_of_file(error), file_path))
 
     def write(self, file_path: str, content: str) -> WriteResult:
         try:
@@ -133,7 +130,7 @@ class RemoteBackend(BackendProtocol):
             written = self._client.write_file(self._mount.to_tree(path), content)
             return write_result(path, written.warnings)
         except Exception as error:
-            return WriteResult(error=refusal(*_reason(error), file_path))
+            return WriteResult(error=refusal(error, file_path))
 
     def edit(self, file_path: str, old_string: str, new_string: str, replace_all: bool = False) -> EditResult:
         try:
@@ -142,7 +139,7 @@ class RemoteBackend(BackendProtocol):
             edited = self._client.edit_file(path, old_string, new_string, replace_all=replace_all)
             return edit_result(self._mount.to_agent(path), edited.occurrences, edited.warnings)
         except Exception as error:
-            return EditResult(error=edit_refusal(*_reason_for_file(error), file_path))
+            return EditResult(error=edit_refusal(_of_file(error), file_path))
 
     def delete(self, file_path: str) -> DeleteResult:
         try:
@@ -150,11 +147,11 @@ class RemoteBackend(BackendProtocol):
             self._require_write()
             if path == "/" and not (self._root_deletable and self.root != "/"):
                 # The key may reach further than this mount, so that the server would not know what its root is.
-                raise Conflict("", code="root_refused")
+                raise Conflict("", code=ErrorCode.ROOT_REFUSED)
             self._client.delete(self._mount.to_tree(path), recursive=True)
             return DeleteResult(path=path)
         except Exception as error:
-            return DeleteResult(error=refusal(*_reason(error), file_path))
+            return DeleteResult(error=refusal(error, file_path))
 
     def grep(
         self, pattern: str, path: str | None = None, glob: str | None = None, *, max_count: int | None = None
@@ -168,7 +165,7 @@ class RemoteBackend(BackendProtocol):
                 max_count=None if max_count is None else max(max_count, 1),
             )
         except Exception as error:
-            return GrepResult(error=refusal(*_reason(error), path or "/"))
+            return GrepResult(error=refusal(error, path or "/"))
         matches = [grep_match(match, self._mount.to_agent(match.path)) for match in found.items]
         if max_count is not None and max_count < 1:
             return GrepResult(matches=[], truncated=bool(matches))
@@ -178,7 +175,7 @@ class RemoteBackend(BackendProtocol):
         try:
             found = self._client.glob(pattern, path=self._mount.to_tree(canonical_folder(path)))
         except Exception as error:
-            return GlobResult(error=refusal(*_reason(error), path or "/"))
+            return GlobResult(error=refusal(error, path or "/"))
         return glob_result(found.items, self._mount, truncated=found.truncated)
 
     def upload_files(self, files: list[tuple[str, bytes]]) -> list[FileUploadResponse]:
@@ -188,7 +185,7 @@ class RemoteBackend(BackendProtocol):
                 uploaded = self._upload([(path, content) for _, path, content in batch])
             except Exception as error:
                 for at, _, _ in batch:
-                    verdicts[at].error = transfer_refusal(*_reason(error), files[at][0])
+                    verdicts[at].error = transfer_refusal(error, files[at][0])
                 continue
             for (at, _, _), done in zip(batch, uploaded, strict=True):
                 verdicts[at] = upload_response(files[at][0], done.error, done.warnings)
@@ -201,7 +198,7 @@ class RemoteBackend(BackendProtocol):
             try:
                 wanted.append((at, self._downloadable(path)))
             except Exception as error:
-                answers[at].error = transfer_refusal(*_reason(error), path)
+                answers[at].error = transfer_refusal(error, path)
         for start in range(0, len(wanted), _DOWNLOAD_FILES):
             self._download(wanted[start : start + _DOWNLOAD_FILES], answers)
         return answers
@@ -246,7 +243,7 @@ class RemoteBackend(BackendProtocol):
             try:
                 return _hit(self._client.get_entry(entry_id))
             except NotFound as error:
-                if error.code != "entry_not_found":
+                if error.code != ErrorCode.ENTRY_NOT_FOUND:
                     raise
                 return None
 
@@ -303,20 +300,18 @@ class RemoteBackend(BackendProtocol):
         """The tree path of a file to read or edit; the root is a folder and reads as missing, like any other."""
         canonical = canonical_folder(path)
         if canonical == "/":
-            raise NotFound("", code="file_not_found")
+            raise NotFound("", code=ErrorCode.FILE_NOT_FOUND)
         return self._mount.to_tree(canonical)
 
     def _downloadable(self, path: str) -> str:
         canonical = canonical_folder(path)
         if canonical == "/":
-            raise Conflict("", code="is_directory")
+            raise Conflict("", code=ErrorCode.IS_DIRECTORY)
         return self._mount.to_tree(canonical)
 
     def _require_write(self) -> None:
         if not self._writable:
-            raise Forbidden(
-                "permission denied: this access may read memory but not change it", code="read_only"
-            )
+            raise Forbidden(ErrorCode.READ_ONLY.detail, code=ErrorCode.READ_ONLY)
 
     def _uploadable(
         self, files: Sequence[tuple[str, bytes]], verdicts: list[FileUploadResponse]
@@ -328,7 +323,7 @@ class RemoteBackend(BackendProtocol):
                 tree_path = self._mount.to_tree(canonical_path(path))
                 yield at, tree_path, bytes(memoryview(content))
             except Exception as error:
-                verdicts[at].error = transfer_refusal(*_reason(error), path)
+                verdicts[at].error = transfer_refusal(error, path)
 
     def _upload(self, files: Sequence[tuple[str, bytes]]) -> Sequence[Uploaded]:
         if len(files) == 1 and len(files[0][1]) > _UPLOAD_BYTES:
@@ -342,7 +337,7 @@ class RemoteBackend(BackendProtocol):
             found = self._client.download_files([path for _, path in wanted])
         except Exception as error:
             for at, _ in wanted:
-                answers[at].error = transfer_refusal(*_reason(error), answers[at].path)
+                answers[at].error = transfer_refusal(error, answers[at].path)
             return
         for (at, _), downloaded in zip(wanted, found, strict=True):
             answers[at].content, answers[at].error = downloaded.content, downloaded.error
@@ -357,20 +352,11 @@ def _number(value: int) -> int:
     return min(max(int(value), 0), _MOST_LINES)
 
 
-def _reason(error: Exception) -> tuple[str, str]:
-    """Code and message of whatever went wrong."""
-    if isinstance(error, MemsvcError):
-        return error.code, str(error)
-    if isinstance(error, FormatError):
-        return error.code, str(error)
-    logger.error("a backend call failed: %s", type(error).__name__, exc_info=error)
-    return "internal_error", ""
-
-
-def _reason_for_file(error: Exception) -> tuple[str, str]:
-    """As `_reason`; to an agent that reads or edits, a folder is a file that is not there."""
-    code, message = _reason(error)
-    return ("file_not_found" if code == "is_directory" else code), message
+def _of_file(error: Exception) -> Exception:
+    """To an agent that reads or edits, a folder is a file that is not there."""
+    if isinstance(error, Conflict) and error.code == ErrorCode.IS_DIRECTORY:
+        return NotFound("", code=ErrorCode.FILE_NOT_FOUND)
+    return error
 
 
 @contextmanager

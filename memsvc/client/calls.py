@@ -46,6 +46,7 @@ from memsvc.contract.entries import (
     HitsPage,
     RouterIndex,
 )
+from memsvc.contract.errors import ErrorCode
 from memsvc.contract.files import (
     BatchResult,
     Deleted,
@@ -83,9 +84,9 @@ from memsvc.contract.requests import (
     given,
 )
 from memsvc.contract.wire import from_json
-from memsvc.format.errors import FormatError
 from memsvc.format.layout import MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
+from memsvc.format.refusals import FormatError
 from memsvc.format.text import checked_text
 
 type ContextFormat = Literal["markdown", "xml", "messages", "harness"]
@@ -333,7 +334,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             return found.data.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InvalidRequest(
-                f"'{path}' is no UTF-8 text; read its bytes instead.", code="not_text"
+                f"'{path}' is no UTF-8 text; read its bytes instead.", code=ErrorCode.NOT_TEXT
             ) from error
 
     @call

@@ -21,24 +21,20 @@ from uuid import uuid4
 import httpx
 
 from memsvc.client.errors import (
-    Busy,
     ConnectionFailed,
-    InFlight,
     InvalidRequest,
     MemsvcError,
-    RateLimited,
-    ServerFailed,
-    Unavailable,
     UnexpectedAnswer,
     error_for,
 )
+from memsvc.contract.errors import ErrorCode
 
 DEFAULT_TIMEOUT: Final = httpx.Timeout(30.0, connect=5.0)
 
 # Raised by httpx before the first byte of the request is on its way.
 _NOT_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _PIECE_BYTES: Final = 256 * 1024
-_GATEWAY: Final = frozenset({502, 503, 504})
+_PASSING: Final = frozenset({429, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +365,7 @@ def json_bytes(body: object) -> bytes:
         return json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8")
     except UnicodeEncodeError as error:
         raise InvalidRequest(
-            "the request holds half of a surrogate pair; send whole characters", code="invalid_text"
+            "the request holds half of a surrogate pair; send whole characters", code=ErrorCode.INVALID_TEXT
         ) from error
 
 
@@ -381,12 +377,7 @@ def segment(text: str) -> str:
 
 def _passing(failure: MemsvcError) -> bool:
     """Whether sending again may help."""
-    match failure:
-        case Busy() | Unavailable() | RateLimited() | InFlight() | ConnectionFailed():
-            return True
-        case ServerFailed(status=status):
-            return status in _GATEWAY
-    return False
+    return failure.status in _PASSING or (failure.code in ErrorCode and ErrorCode(failure.code).retryable)
 
 
 def _good(outcome: Outcome) -> httpx.Response:

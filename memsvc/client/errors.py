@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import ClassVar, Final
 
+from memsvc.contract.errors import ErrorCode
+from memsvc.format.refusals import CodedError
+
 
 @dataclass(frozen=True, slots=True)
 class FieldProblem:
@@ -20,13 +23,13 @@ class FieldProblem:
     code: str = ""
 
 
-class MemsvcError(Exception):
+class MemsvcError(CodedError):
     """Something that was asked of the server was not done.
 
     `status` is None when no answer came. `members` are further facts of the answer (revision, etag, successor …).
     """
 
-    default_code: ClassVar[str] = "error"
+    default_code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN
 
     def __init__(
         self,
@@ -38,55 +41,57 @@ class MemsvcError(Exception):
         problems: Sequence[FieldProblem] = (),
         members: Mapping[str, object] = MappingProxyType({}),
     ) -> None:
-        super().__init__(detail)
-        self.detail = detail
-        self.code = code or self.default_code
+        super().__init__(detail, code=code or self.default_code)
         self.status = status
         self.request_id = request_id
         self.problems = tuple(problems)
-        self.members = members
+        self._members = members
+
+    @property
+    def members(self) -> Mapping[str, object]:
+        return self._members
 
 
 class InvalidRequest(MemsvcError):
     """The request itself can't be carried out as it is (400 and kin); `problems` names the fields."""
 
-    default_code = "invalid_request"
+    default_code = ErrorCode.INVALID_REQUEST
 
 
 class OffsetBeyondEnd(InvalidRequest):
     """The window starts after the file's last line."""
 
-    default_code = "offset_beyond_end"
+    default_code = ErrorCode.OFFSET_BEYOND_END
 
 
 class TooLarge(MemsvcError):
     """More than the server takes."""
 
-    default_code = "too_large"
+    default_code = ErrorCode.TOO_LARGE
 
 
 class Unauthenticated(MemsvcError):
     """The key is missing, unknown, expired or revoked; the server doesn't say which."""
 
-    default_code = "unauthenticated"
+    default_code = ErrorCode.UNAUTHENTICATED
 
 
 class Forbidden(MemsvcError):
     """The key is good but not for this: its scopes, its path prefix or a read-only tree."""
 
-    default_code = "forbidden"
+    default_code = ErrorCode.FORBIDDEN
 
 
 class NotFound(MemsvcError):
     """There is no such tree, file, folder, entry or revision, or it is not open to this key."""
 
-    default_code = "not_found"
+    default_code = ErrorCode.NOT_FOUND
 
 
 class RevisionPruned(MemsvcError):
     """The revision is older than the history that is kept; `oldest` is the first that can be read."""
 
-    default_code = "revision_pruned"
+    default_code = ErrorCode.REVISION_PRUNED
 
     @property
     def oldest(self) -> int | None:
@@ -96,13 +101,13 @@ class RevisionPruned(MemsvcError):
 class Conflict(MemsvcError):
     """The tree is in a state in which this can't be done."""
 
-    default_code = "conflict"
+    default_code = ErrorCode.CONFLICT
 
 
 class AlreadySuperseded(Conflict):
     """Somebody was faster: the entry has a `successor` (its id); supersede that one instead."""
 
-    default_code = "already_superseded"
+    default_code = ErrorCode.ALREADY_SUPERSEDED
 
     @property
     def successor(self) -> str | None:
@@ -112,14 +117,14 @@ class AlreadySuperseded(Conflict):
 class InFlight(Conflict):
     """An earlier try of the same call has not ended yet; `retry_after` is in seconds."""
 
-    default_code = "idempotency_in_flight"
+    default_code = ErrorCode.IDEMPOTENCY_IN_FLIGHT
     retry_after: float | None = None
 
 
 class UndoRefused(Conflict):
     """Something has changed since in the same place, so nothing was undone; `conflicts` says what and where."""
 
-    default_code = "undo_conflict"
+    default_code = ErrorCode.UNDO_CONFLICT
 
     @property
     def conflicts(self) -> tuple[Mapping[str, object], ...]:
@@ -131,7 +136,7 @@ class UndoRefused(Conflict):
 class EditRefused(Conflict):
     """The text to replace is not there, or is there more often than once; nothing was changed."""
 
-    default_code = "edit_refused"
+    default_code = ErrorCode.EDIT_REFUSED
 
     @property
     def occurrences(self) -> int | None:
@@ -144,7 +149,7 @@ class PreconditionFailed(MemsvcError):
     `revision` is the tree's current one; `etag` validates what is there now, or is None when nothing is.
     """
 
-    default_code = "precondition_failed"
+    default_code = ErrorCode.PRECONDITION_FAILED
 
     @property
     def revision(self) -> int | None:
@@ -158,56 +163,49 @@ class PreconditionFailed(MemsvcError):
 class RateLimited(MemsvcError):
     """Too many requests for this key; nothing was done. `retry_after` is in seconds, where the server said it."""
 
-    default_code = "rate_limited"
+    default_code = ErrorCode.RATE_LIMITED
     retry_after: float | None = None
 
 
 class Unavailable(MemsvcError):
     """The server can't answer right now; nothing was done. `retry_after` is in seconds, where the server said it."""
 
-    default_code = "unavailable"
+    default_code = ErrorCode.UNAVAILABLE
     retry_after: float | None = None
 
 
 class Busy(Unavailable):
     """Another writer held the tree for too long; nothing was changed, the same call may be repeated."""
 
-    default_code = "busy"
+    default_code = ErrorCode.BUSY
 
 
 class ServerFailed(MemsvcError):
     """The server, or a proxy before it, failed. Whether a change was made is not known."""
 
-    default_code = "server_failed"
+    default_code = ErrorCode.SERVER_FAILED
 
 
 class ConnectionFailed(MemsvcError):
     """No answer came. `sent` says whether the request may have reached the server: then a change may be made."""
 
-    default_code = "connection_failed"
+    default_code = ErrorCode.CONNECTION_FAILED
 
     def __init__(self, detail: str, *, sent: bool) -> None:
-        super().__init__(detail, code="answer_lost" if sent else "")
+        super().__init__(detail, code=ErrorCode.ANSWER_LOST if sent else ErrorCode.CONNECTION_FAILED)
         self.sent = sent
 
 
 class UnexpectedAnswer(MemsvcError):
     """The answer is not one of memsvc: a wrong address, a proxy's page, or another version of the server."""
 
-    default_code = "unexpected_answer"
+    default_code = ErrorCode.UNEXPECTED_ANSWER
 
 
+# Those that are told apart by their code; the others, and codes of a later server, by the status.
 _BY_CODE: Final[dict[str, type[MemsvcError]]] = {
-    "already_superseded": AlreadySuperseded,
-    "busy": Busy,
-    "empty_old_string": EditRefused,
-    "idempotency_in_flight": InFlight,
-    "not_text": EditRefused,
-    "offset_beyond_end": OffsetBeyondEnd,
-    "revision_pruned": RevisionPruned,
-    "string_not_found": EditRefused,
-    "string_not_unique": EditRefused,
-    "undo_conflict": UndoRefused,
+    kind.default_code: kind
+    for kind in (AlreadySuperseded, Busy, EditRefused, InFlight, OffsetBeyondEnd, RevisionPruned, UndoRefused)
 }
 
 _BY_STATUS: Final[dict[int, type[MemsvcError]]] = {
@@ -248,8 +246,9 @@ def error_for(
 
 
 def _kind(status: int, code: str) -> type[MemsvcError]:
-    if code in _BY_CODE:
-        return _BY_CODE[code]
+    known = (ErrorCode(code).kind or code) if code in ErrorCode else code
+    if known in _BY_CODE:
+        return _BY_CODE[known]
     if status == 503 and code:
         return Unavailable
     if status >= 500:

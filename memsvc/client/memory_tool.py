@@ -16,8 +16,9 @@ from typing import Final
 from memsvc.client.errors import Conflict, MemsvcError, NotFound, PreconditionFailed
 from memsvc.client.http import MemsvcClient
 from memsvc.client.records import Told
+from memsvc.contract.errors import ErrorCode
 from memsvc.format import count_lines, dominant_newline, places_of, plain_line_ends, text_lines
-from memsvc.format.errors import sendable
+from memsvc.format.refusals import sendable
 
 MEMORIES: Final = "/memories"
 MAX_LINES: Final = 999_999
@@ -74,7 +75,7 @@ class MemoryTool:
         try:
             text, _ = self._read(path)
         except Conflict as error:
-            if error.code != "is_directory":
+            if error.code != ErrorCode.IS_DIRECTORY:
                 raise
             return self._listing(path)
         except NotFound:
@@ -173,7 +174,7 @@ class MemoryTool:
         except NotFound:
             raise _missing(old) from None
         except Conflict as error:
-            if error.code not in ("path_taken", "is_directory"):
+            if error.code not in (ErrorCode.PATH_TAKEN, ErrorCode.IS_DIRECTORY):
                 raise
             raise _Refused(
                 f"The destination {new} already exists. Choose another path, or delete it first."
@@ -193,7 +194,7 @@ class MemoryTool:
             except NotFound:
                 raise _missing(path) from None
             except Conflict as error:
-                if error.code != "is_directory":
+                if error.code != ErrorCode.IS_DIRECTORY:
                     raise
                 raise _Refused(f"The path {path} is a directory. Name a file in it.") from None
             new, line = change(text)

@@ -5,17 +5,14 @@ of the two it is talking to. Paths are those that the agent uses: the mount's ro
 """
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Final, Protocol
 
 from deepagents.backends.protocol import (
-    FILE_NOT_FOUND,
-    INVALID_PATH,
-    IS_DIRECTORY,
-    PERMISSION_DENIED,
     EditResult,
     FileData,
     FileInfo,
@@ -26,14 +23,17 @@ from deepagents.backends.protocol import (
     WriteResult,
 )
 
-from memsvc.format.errors import sendable
+from memsvc.contract.errors import ErrorCode, Refused, sentence_for
 from memsvc.format.paths import canonical_folder
+from memsvc.format.refusals import CodedError
 
 # Private, but the only list of the extensions that the middleware takes for media. A release without it has ours.
 try:
     from deepagents.backends.utils import _get_backend_read_file_type as _type_in_deepagents
 except ImportError:
     _type_in_deepagents = None  # type: ignore[assignment]
+
+logger = logging.getLogger(__name__)
 
 MEDIA_SUFFIXES: Final = frozenset(
     (
@@ -240,87 +240,27 @@ def media_result(data: bytes) -> ReadResult:
     return ReadResult(file_data=FileData(content=base64.b64encode(data).decode("ascii"), encoding="base64"))
 
 
-# The codes of TreeError and of the REST problems, as sentences that name the path as the agent wrote it. The
-# texts that deepagents and its models look for are fixed: reference/protocol.md, "Exact strings".
-_SENTENCES: Final[dict[str, Callable[[str], str]]] = {
-    "file_not_found": lambda path: f"File '{path}' not found",
-    "path_not_found": lambda path: f"Path '{path}': path_not_found",
-    "not_a_directory": lambda path: f"Path '{path}': not_a_directory",
-    "is_directory": lambda path: f"'{path}' is a directory, not a file",
-    "path_taken": lambda path: (
-        f"'{path}' can't be made: a file stands where a folder is needed, or a folder where the file"
-    ),
-    "root_refused": lambda _: (
-        "The root folder can't be deleted; delete the files or folders in it one by one."
-    ),
-    "read_only": lambda path: f"permission denied: '{path}' may be read here but not changed",
-    "forbidden": lambda path: (
-        f"permission denied: '{path}' is outside the part of the memory that is open here"
-    ),
-    "missing_scope": lambda path: f"permission denied: this key does not allow that for '{path}'",
-    "unauthenticated": lambda _: "permission denied: the memory service did not accept the API key",
-    "tree_not_found": lambda _: "The memory tree was not found, or is not open to this key.",
-    "busy": lambda _: (
-        "The memory is being written by someone else right now; nothing was changed, try again."
-    ),
-    "unavailable": lambda _: "The memory can't be reached right now; try again in a moment.",
-    "connection_failed": lambda _: "The memory can't be reached right now; try again in a moment.",
-    "answer_lost": lambda path: (
-        f"No answer came for '{path}', so a change may or may not have been made; read it before trying again."
-    ),
-}
-
-# Raised with a text that already says it all and names no path of the tree.
-_SPEAKING: Final = frozenset(
-    {
-        "body_too_large",
-        "empty_old_string",
-        "invalid_glob",
-        "invalid_path",
-        "invalid_request",
-        "invalid_text",
-        "not_text",
-        "offset_beyond_end",
-        "rate_limited",
-        "string_not_found",
-        "string_not_unique",
-        "too_large",
-    }
-)
-
-_TRANSFER_CODES: Final = {
-    "file_not_found": FILE_NOT_FOUND,
-    "path_not_found": FILE_NOT_FOUND,
-    "not_a_directory": FILE_NOT_FOUND,
-    "is_directory": IS_DIRECTORY,
-    "invalid_path": INVALID_PATH,
-    "root_refused": INVALID_PATH,
-    "read_only": PERMISSION_DENIED,
-    "forbidden": PERMISSION_DENIED,
-    "missing_scope": PERMISSION_DENIED,
-    "unauthenticated": PERMISSION_DENIED,
-}
+def refusal(error: Exception, path: str) -> str:
+    """The error text of a result: what was wrong with `path`, for a model and for strangers."""
+    return sentence_for(_coded(error), path)
 
 
-def refusal(code: str, message: str, path: str) -> str:
-    """The error text of a result: what was wrong with `path`, for a model and for strangers.
-
-    `code` and `message` are those of the error; a message is passed on only where it can't hold a path of the
-    tree that the agent doesn't know by that name.
-    """
-    if code in _SPEAKING:
-        return sendable(message)
-    if code in _SENTENCES:
-        return sendable(_SENTENCES[code](path))
-    return sendable(f"The memory service could not do this for '{path}' ({code}).")
-
-
-def edit_refusal(code: str, message: str, path: str) -> str:
+def edit_refusal(error: Exception, path: str) -> str:
     """As `refusal`, with the "Error: " that deepagents' own edit errors begin with."""
-    text = refusal(code, message, path)
+    text = refusal(error, path)
     return text if text.startswith("Error: ") else f"Error: {text}"
 
 
-def transfer_refusal(code: str, message: str, path: str) -> str:
+def transfer_refusal(error: Exception, path: str) -> str:
     """The verdict on one item of an upload or download: a code of the protocol where there is one."""
-    return _TRANSFER_CODES.get(code) or refusal(code, message, path)
+    coded = _coded(error)
+    verdict = ErrorCode(coded.code).verdict if coded.code in ErrorCode else None
+    return verdict or sentence_for(coded, path)
+
+
+def _coded(error: Exception) -> CodedError:
+    """The error itself, or what strangers may know of one that nobody raised on purpose."""
+    if isinstance(error, CodedError):
+        return error
+    logger.error("a backend call failed: %s", type(error).__name__, exc_info=error)
+    return Refused(code=ErrorCode.INTERNAL_ERROR)

@@ -15,9 +15,8 @@ from django.urls import reverse
 from memsvc.curation.forms import HistoryForm, KeyForm, MemberForm, TenantForm
 from memsvc.curation.permissions import tenants_owned_by
 from memsvc.curation.scoping import MissingIsNotFound, ReadOnlyAdmin, TenantFilter, user_of
-from tenants.errors import TenantError
 from tenants.models import ApiKey, Membership, Tenant, User
-from tenants.services import remove_member, resume_tenant, revoke_key, suspend_tenant
+from tenants.services import TenantError, remove_member, resume_tenant, revoke_key, suspend_tenant
 
 admin.site.unregister(Group)
 

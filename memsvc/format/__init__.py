@@ -39,15 +39,6 @@ from memsvc.format.entries import (
     split_document,
     summary_after,
 )
-from memsvc.format.errors import (
-    BlankBody,
-    FormatError,
-    InvalidEntry,
-    InvalidPath,
-    InvalidText,
-    InvalidTitle,
-    sendable,
-)
 from memsvc.format.frontmatter import Metadata
 from memsvc.format.headlines import first_heading, first_line, shortened
 from memsvc.format.indexes import (
@@ -111,6 +102,16 @@ from memsvc.format.paths import (
 )
 from memsvc.format.problems import Problem, closed_code, problems_in
 from memsvc.format.recovery import for_peers, recovered_entry
+from memsvc.format.refusals import (
+    BlankBody,
+    CodedError,
+    FormatError,
+    InvalidEntry,
+    InvalidPath,
+    InvalidText,
+    InvalidTitle,
+    sendable,
+)
 from memsvc.format.scaffold import MEMORY_DIRECTORIES, PROCEDURE_TEMPLATE, SCAFFOLD
 from memsvc.format.text import (
     checked_text,
@@ -151,6 +152,7 @@ __all__ = [
     "BlankBody",
     "Block",
     "BlockKind",
+    "CodedError",
     "Confidence",
     "FormatError",
     "IndexRow",

@@ -20,7 +20,6 @@ from memsvc.format.entries import (
     UnusableEntry,
     read_entry,
 )
-from memsvc.format.errors import InvalidEntry
 from memsvc.format.fences import (
     BOM,
     SEPARATOR,
@@ -34,6 +33,7 @@ from memsvc.format.fences import (
 from memsvc.format.frontmatter import text_line
 from memsvc.format.indexes import cut_index
 from memsvc.format.paths import is_memory_file, is_router
+from memsvc.format.refusals import InvalidEntry
 from memsvc.format.text import checked_text, one_line
 
 __all__ = [

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timezone
 from enum import Enum, StrEnum
 from types import MappingProxyType
 
-from memsvc.format.errors import InvalidEntry
 from memsvc.format.fences import SEPARATOR, EntrySpan, code_closing, entry_spans, unterminated_at
 from memsvc.format.frontmatter import (
     KNOWN_KEYS,
@@ -28,6 +27,7 @@ from memsvc.format.frontmatter import (
 from memsvc.format.headlines import first_line
 from memsvc.format.layout import CATEGORY_KIND, MemoryCategory, MemoryKind, in_utc
 from memsvc.format.metadata import RESERVED_NAMES
+from memsvc.format.refusals import BODY_TOO_LARGE, InvalidEntry
 from memsvc.format.text import checked_text, one_line
 
 MAX_BODY_BYTES = 256 * 1024
@@ -435,5 +435,5 @@ def _bare_fence(entry: MemoryEntry) -> InvalidEntry:
 def _body_too_large() -> InvalidEntry:
     return InvalidEntry(
         f"an entry's body takes at most {MAX_BODY_BYTES:,} bytes; split it into several entries",
-        code="body_too_large",
+        code=BODY_TOO_LARGE,
     )

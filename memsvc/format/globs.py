@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from wcmatch import glob as wcglob
 
-from memsvc.format.errors import FormatError
+from memsvc.format.refusals import FormatError
 
 MAX_PATTERN_BYTES = 1024
 # A matcher is a regular expression underneath: with more wildcards than people write, it can take for ever.

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
 
-from memsvc.format.errors import InvalidText, InvalidTitle
 from memsvc.format.invisibles import is_unseen, spells
+from memsvc.format.refusals import InvalidText, InvalidTitle
 from memsvc.format.text import checked_text
 
 MEMORY_ROOT = "/memory/"

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final
 
-from memsvc.format.errors import FormatError, InvalidText
 from memsvc.format.frontmatter import KNOWN_KEYS, MAX_NUMBER, Scalar, Value
+from memsvc.format.refusals import FormatError, InvalidText
 from memsvc.format.text import checked_text
 
 MAX_PAIRS: Final = 50

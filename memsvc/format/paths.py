@@ -10,9 +10,9 @@ also names that other systems can't hold.
 import re
 import unicodedata
 
-from memsvc.format.errors import InvalidPath
 from memsvc.format.invisibles import hides_something
 from memsvc.format.layout import KIND_DIRECTORIES, MEMORY_ROOT, ROOT_INDEX_PATH, index_path
+from memsvc.format.refusals import InvalidPath
 
 MAX_PATH_BYTES = 1024
 MAX_SEGMENT_BYTES = 255

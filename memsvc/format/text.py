@@ -9,7 +9,7 @@ from bisect import bisect_left
 from functools import lru_cache
 from typing import Final
 
-from memsvc.format.errors import InvalidText
+from memsvc.format.refusals import InvalidText
 
 # Unicode's "default ignorable" characters, which are drawn as nothing, and the dot that a Turkish capital leaves
 # above its small letter. (The dot that belongs to a letter, as in "ż", is one character with it.)

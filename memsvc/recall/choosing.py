@@ -15,6 +15,7 @@ from django.db.models.expressions import RawSQL
 
 from memsvc.tree.reads.entries import EVERY_ACTIVE, EntryFilter, matching
 from memsvc.tree.reads.moment import Moment
+from memsvc.tree.visibility import active_sql, expiring_sql, standing_sql, visible_sql
 
 # How many of the best by words, and of the nearest, are looked at: so many for each step of depth.
 OF_EACH = 300
@@ -34,12 +35,9 @@ class Chosen:
     values: dict[str, Any]
 
 
-_VISIBLE = "b.kind = 'entry' AND (b.expires_at IS NULL OR b.expires_at > %(at)s)"
-_HOLDS_NOW = f"{_VISIBLE} AND b.removed_in IS NULL AND b.superseded_by = ''"
-_HELD_THEN = f"""
-{_VISIBLE} AND b.added_in <= %(revision)s AND (b.removed_in IS NULL OR b.removed_in > %(revision)s)
-AND (b.superseded_by = '' OR b.superseded_in > %(revision)s)
-"""
+_VISIBLE = f"b.kind = 'entry' AND {visible_sql('b', '%(at)s')}"
+_HOLDS_NOW = f"{_VISIBLE} AND {standing_sql('b')} AND {active_sql('b')}"
+_HELD_THEN = f"{_VISIBLE} AND {standing_sql('b', '%(revision)s')} AND {active_sql('b', '%(revision)s')}"
 _IN_TREE = "b.tenant_id = %(tenant)s AND b.tree_id = %(tree)s"
 
 # The tree's row counts those that never expire.
@@ -47,7 +45,7 @@ _SIZE_OF_ALL = f"""
 size AS MATERIALIZED (
     SELECT n, greatest(length / greatest(n, 1), 1) AS mean FROM (
         SELECT (%(entries)s + count(*))::float AS n, (%(terms)s + coalesce(sum(b.words), 0))::float AS length
-        FROM tree_block b WHERE {_IN_TREE} AND {_HOLDS_NOW} AND b.expires_at IS NOT NULL
+        FROM tree_block b WHERE {_IN_TREE} AND {_HOLDS_NOW} AND {expiring_sql("b")}
     ) AS kept
 )
 """
@@ -119,7 +117,7 @@ _NEWEST = f"sample AS MATERIALIZED (SELECT id FROM wanted ORDER BY created DESC,
 _CANDIDATES_NOW = f"""
 candidate AS MATERIALIZED (
     SELECT b.id, b.words, b.tsv FROM tree_block b
-    WHERE {_IN_TREE} AND b.kind = 'entry' AND b.removed_in IS NULL AND b.tsv @@ (SELECT any_of FROM asked)
+    WHERE {_IN_TREE} AND b.kind = 'entry' AND {standing_sql("b")} AND b.tsv @@ (SELECT any_of FROM asked)
       AND (b.id IN (SELECT id FROM wanted)) IS TRUE
 )
 """

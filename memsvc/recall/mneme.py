@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from memsvc.format import MemoryKind
+from memsvc.tree.visibility import has_expired
 
 # How many of the nearest are looked at for each one that is answered.
 CANDIDATES_FOR_EACH: Final = 4
@@ -72,9 +73,7 @@ def retrieve[Key](
         return []
     ordered = sorted(candidates, key=lambda each: (each.similarity, each.created), reverse=True)
     window = ordered[: CANDIDATES_FOR_EACH * k]
-    scored = [
-        _scored(each, scoring, now) for each in window if each.expires_at is None or each.expires_at > now
-    ]
+    scored = [_scored(each, scoring, now) for each in window if not has_expired(each.expires_at, now)]
     return sorted(scored, key=lambda each: each.score, reverse=True)[:k]
 
 

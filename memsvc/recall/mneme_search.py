@@ -7,6 +7,7 @@ from django.conf import settings
 
 from memsvc import format
 from memsvc.contract.entries import Hit, HitsPage
+from memsvc.contract.errors import ErrorCode
 from memsvc.format import CATEGORY_KIND, CONFIDENCE_NUMBERS, Confidence, InvalidText, MemoryCategory
 from memsvc.recall.accesses import note_accesses
 from memsvc.recall.choosing import NEAREST, QUESTION, table_of
@@ -31,12 +32,7 @@ from tenants.rows import prepared
 class NoEmbedder(Conflict):
     """Something needs vectors, and this server makes none."""
 
-    code = "no_embedder"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Mneme's scoring compares vectors, and this server has no embedder; use another scoring or set one up."
-        )
+    code = ErrorCode.NO_EMBEDDER
 
 
 def search_as_mneme(

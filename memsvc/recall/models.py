@@ -4,6 +4,7 @@ from django.db import models
 from pgvector.django import HalfVectorField
 
 from memsvc.tree.models import Block, Tree
+from memsvc.tree.visibility import EXPIRING
 from tenants.ids import uuid7
 from tenants.models import Tenant
 
@@ -46,9 +47,7 @@ class Vector(DerivedRow):
             )
         ]
         indexes = [
-            models.Index(
-                fields=["expires_at"], condition=models.Q(expires_at__isnull=False), name="vector_expiry"
-            ),
+            models.Index(fields=["expires_at"], condition=EXPIRING, name="vector_expiry"),
         ]
 
     def __str__(self) -> str:

@@ -11,6 +11,7 @@ from memsvc.recall.highlights import Highlighter
 from memsvc.tree.models import Block
 from memsvc.tree.reads.entries import read_blocks
 from memsvc.tree.reads.moment import Moment
+from memsvc.tree.visibility import standing_sql, visible_sql
 from tenants.rows import prepared
 
 # Between each hit and the one above it in its file, so that nothing is counted twice: a line that retires an entry
@@ -26,13 +27,16 @@ FROM hit CROSS JOIN LATERAL (
     SELECT sum((b.lines + (b.spliced > 0 AND {retired})::int)::int) AS lines FROM tree_block b
     WHERE b.tenant_id = %(tenant)s AND b.file_id = hit.file_id AND {stands}
       AND b.position >= hit.above AND b.position < hit.position
-      AND (b.expires_at IS NULL OR b.expires_at > %(at)s)
+      AND {visible}
 ) AS between_them
 """
-_NOW = _LINES_ABOVE.format(retired="b.superseded_in IS NOT NULL", stands="b.removed_in IS NULL")
+_NOW = _LINES_ABOVE.format(
+    retired="b.superseded_in IS NOT NULL", stands=standing_sql("b"), visible=visible_sql("b", "%(at)s")
+)
 _THEN = _LINES_ABOVE.format(
     retired="coalesce(b.superseded_in <= %(revision)s, false)",
-    stands="b.added_in <= %(revision)s AND (b.removed_in IS NULL OR b.removed_in > %(revision)s)",
+    stands=standing_sql("b", "%(revision)s"),
+    visible=visible_sql("b", "%(at)s"),
 )
 
 

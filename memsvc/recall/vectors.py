@@ -20,6 +20,7 @@ from memsvc.recall.parts import parts
 from memsvc.recall.ranking import as_halfvec
 from memsvc.tree.models import Tree
 from memsvc.tree.scope import deriving
+from memsvc.tree.visibility import expired_sql, standing_sql, visible_sql
 from tenants.ids import uuid7
 from tenants.rows import columns, execute, instance, one
 
@@ -134,7 +135,7 @@ def _lacking(tree: Tree, model: Embedder, begun: _Begun, limit: int) -> list[UUI
         return [block for (block,) in cursor.fetchall()]
 
 
-_STANDS = "b.kind = 'entry' AND b.removed_in IS NULL AND (b.expires_at IS NULL OR b.expires_at > now())"
+_STANDS = f"b.kind = 'entry' AND {standing_sql('b')} AND {visible_sql('b', 'now()')}"
 _WITHOUT_VECTOR = f"""
 FROM tree_block b
 WHERE b.tenant_id = %s AND b.tree_id = %s AND b.added_in > %s AND b.added_in <= %s AND {_STANDS}
@@ -281,6 +282,6 @@ UPDATE recall_embeddedtree SET revision = %s, indexed = %s WHERE tenant_id = %s 
 def forget_expired() -> int:
     """Delete the vectors, of all tenants, whose entries have expired. Returns how many these were."""
     with connection.cursor() as cursor:
-        cursor.execute("DELETE FROM recall_vector WHERE expires_at <= now()")
+        cursor.execute(f"DELETE FROM recall_vector v WHERE {expired_sql('v', 'now()')}")
         deleted: int = cursor.rowcount
     return deleted

@@ -9,8 +9,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Self
 
-from memsvc.transfer.errors import ArchiveTooLarge, ImportRefused, InvalidArchive
 from memsvc.transfer.names import DRIVE, is_hostile, printable
+from memsvc.transfer.refusals import ArchiveTooLarge, ImportRefused, InvalidArchive
 from memsvc.tree.files import MAX_FILE_BYTES
 
 _PIECE_BYTES: Final = 64 * 1024

@@ -13,15 +13,16 @@ from memsvc.format import FormatError, InvalidPath
 from memsvc.format.paths import ancestors_of
 from memsvc.recall.accesses import Accesses, add_accesses
 from memsvc.transfer.archives import Limits
-from memsvc.transfer.errors import ArchiveTooLarge, ImportRefused, InvalidArchive
 from memsvc.transfer.interchange import document_in, memory_in, parsed_line, require_header
 from memsvc.transfer.memories import Memory, accesses_in, entry_of
 from memsvc.transfer.names import is_hostile, printable
+from memsvc.transfer.refusals import ArchiveTooLarge, ImportRefused, InvalidArchive
 from memsvc.transfer.reports import MAX_WARNINGS, Contents, report_of
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival, ForeignEntry
 from memsvc.tree.drafts import OnConflict
+from memsvc.tree.visibility import has_expired
 
 # Entries are small: an import takes so many for each file that it takes.
 ENTRIES_FOR_A_FILE: Final = 100
@@ -47,7 +48,7 @@ class Gathered:
 
     def add(self, name: str, memory: Memory) -> None:
         """Take a memory in; `name` says where it is in the source."""
-        if memory.expires_at is not None and memory.expires_at <= datetime.now(tz=UTC):
+        if has_expired(memory.expires_at, datetime.now(tz=UTC)):
             self.skip(memory.external_id, "has expired")
             return
         try:
@@ -200,7 +201,7 @@ def _take_memory(lines: _Lines, name: str, memory: Memory) -> None:
         return
     above = lines.above[memory.path, memory.external_id]
     lines.above[memory.path, memory.external_id] += 1
-    if memory.expires_at is not None:
+    if memory.expires_at:
         # The document holds the entry, but not when it disappears.
         lines.expiries.setdefault(memory.path, {})[memory.external_id, above] = memory.expires_at
 

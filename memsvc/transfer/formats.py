@@ -7,10 +7,10 @@ from typing import Final
 
 from memsvc.contract.imports import ImportReport
 from memsvc.transfer.archives import Limits
-from memsvc.transfer.errors import ImportRefused
 from memsvc.transfer.foreign import import_jsonl
 from memsvc.transfer.imports import import_notebooks, import_zip
 from memsvc.transfer.mneme import import_mneme
+from memsvc.transfer.refusals import ImportRefused
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import OnConflict
 

@@ -19,7 +19,6 @@ from memsvc.contract.imports import ImportedFile, ImportReport, OpaqueBlock, Out
 from memsvc.format import FormatError
 from memsvc.format.paths import ancestors_of, archived_path, canonical_path
 from memsvc.transfer.archives import Archive, Limits
-from memsvc.transfer.errors import ImportRefused
 from memsvc.transfer.manifest import Brought
 from memsvc.transfer.names import (
     MANIFEST_NAME,
@@ -30,6 +29,7 @@ from memsvc.transfer.names import (
     stands_for,
 )
 from memsvc.transfer.notebooks import notebooks_in
+from memsvc.transfer.refusals import ImportRefused
 from memsvc.transfer.reports import Contents, report_of
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access

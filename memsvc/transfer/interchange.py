@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from memsvc.contract.errors import ErrorCode
 from memsvc.format import (
     CATEGORY_KIND,
     CONFIDENCE_NUMBERS,
@@ -40,7 +41,7 @@ _LINE_ENDS: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "\x85\u2028\u2
 class InvalidLine(FormatError):
     """A line that can't be taken, with the reason."""
 
-    code = "invalid_line"
+    code = ErrorCode.INVALID_LINE
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,9 @@ from memsvc.contract.imports import ImportReport
 from memsvc.format import MAX_BODY_BYTES, MemoryCategory
 from memsvc.format.entries import instant_of
 from memsvc.transfer.archives import Limits
-from memsvc.transfer.errors import ArchiveTooLarge, ImportRefused, InvalidArchive
 from memsvc.transfer.foreign import ENTRIES_FOR_A_FILE, Gathered, stored
 from memsvc.transfer.memories import Memory
+from memsvc.transfer.refusals import ArchiveTooLarge, ImportRefused, InvalidArchive
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import OnConflict
 

@@ -10,6 +10,7 @@ from memsvc.format.blocks import text_pieces
 from memsvc.format.entries import trimmed_body
 from memsvc.format.fences import BOM
 from memsvc.tree.models import Block, File
+from memsvc.tree.visibility import is_active
 from memsvc.tree.words import search_text, tag_keys
 
 
@@ -96,7 +97,6 @@ def content(rows: Iterable[Block], revision: int | None = None) -> bytes:
 
 def entry_of(row: Block, revision: int | None = None) -> MemoryEntry:
     """The entry that a block holds, as of a revision."""
-    retired = row.superseded_in is None or revision is None or row.superseded_in <= revision
     return MemoryEntry(
         entry_id=row.entry_id,
         created=row.created,  # type: ignore[arg-type]  # every row of kind entry has one
@@ -107,7 +107,7 @@ def entry_of(row: Block, revision: int | None = None) -> MemoryEntry:
         confidence=Confidence(row.confidence),
         tags=tuple(row.tags),
         supersedes=row.supersedes or None,
-        superseded_by=(row.superseded_by or None) if retired else None,
+        superseded_by=None if is_active(row, revision) else row.superseded_by,
     )
 
 

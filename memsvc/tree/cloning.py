@@ -13,18 +13,18 @@ from memsvc.tree.files import decodes
 from memsvc.tree.models import Block, File, Revision, Tree
 from memsvc.tree.scope import holding
 from memsvc.tree.trees import create_tree, require_whole
+from memsvc.tree.visibility import standing_sql, visible_sql
 
 # A large tree takes longer than the limit for single requests allows.
 _STATEMENT_SECONDS = 600
 
 # Rows of one moment under new ids: in the order of the old ones, which decides between entries of the same time.
-_COPIED_FILES = """
+_COPIED_FILES = f"""
 CREATE TEMPORARY TABLE copied_file ON COMMIT DROP AS
 SELECT uuidv7() AS new_id, coalesce(former_of_id, id) AS content_id, id AS old_id, changed_in > %(revision)s AS outdated
 FROM (
-    SELECT * FROM tree_file
-    WHERE tenant_id = %(tenant)s AND tree_id = %(source)s
-      AND added_in <= %(revision)s AND (removed_in IS NULL OR removed_in > %(revision)s)
+    SELECT * FROM tree_file f
+    WHERE tenant_id = %(tenant)s AND tree_id = %(source)s AND {standing_sql("f", "%(revision)s")}
     ORDER BY id
 ) f
 """
@@ -59,21 +59,21 @@ FROM (
     FROM copied_file c
     JOIN tree_file f ON f.tenant_id = %(tenant)s AND f.id = c.old_id
     JOIN tree_block b ON b.tenant_id = %(tenant)s AND b.file_id = c.content_id
-    WHERE b.added_in <= %(revision)s AND (b.removed_in IS NULL OR b.removed_in > %(revision)s)
+    WHERE {standing_sql("b", "%(revision)s")}
       AND b.size > 0 -- nothing is left of what was redacted
     ORDER BY b.id
 ) rows
 """
 
 # What a file's row says is true of its newest content only.
-_COUNTS = """
+_COUNTS = f"""
 UPDATE tree_file f SET size = t.size, lines = t.lines, next_expiry = t.next_expiry
 FROM (
     SELECT c.new_id, coalesce(sum(b.size + b.spliced), 0) AS size, min(b.expires_at) AS next_expiry,
            coalesce(sum(b.lines + (b.spliced > 0)::int), 0) AS lines
     FROM copied_file c
     LEFT JOIN tree_block b ON b.tenant_id = %(tenant)s AND b.file_id = c.new_id
-         AND (b.expires_at IS NULL OR b.expires_at > now())
+         AND {visible_sql("b", "now()")}
     WHERE c.outdated GROUP BY c.new_id
 ) t
 WHERE f.tenant_id = %(tenant)s AND f.id = t.new_id

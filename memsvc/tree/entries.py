@@ -24,6 +24,7 @@ from memsvc.tree.drafts import EntryDraft, Precondition, SuccessorDraft
 from memsvc.tree.errors import AlreadySuperseded, EntryNotFound, InvalidSupersession, PreconditionFailed
 from memsvc.tree.models import Block, File
 from memsvc.tree.scope import Change
+from memsvc.tree.visibility import FOR_GOOD, has_expired, is_active, is_visible, visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def _composed(access: Access, draft: EntryDraft, after: Block | None = None) -> 
         expires_at = after.expires_at if after else None
     else:
         expires_at = format.in_utc(draft.expires_at) if draft.expires_at else None
-        if expires_at and expires_at <= datetime.now(tz=UTC):
+        if has_expired(expires_at, datetime.now(tz=UTC)):
             raise InvalidText("expires_at lies in the past; leave it out for an entry that stays")
     stored = next(block.entry for block in format.cut(text.encode()) if block.entry)
     return Composed(
@@ -105,31 +106,34 @@ def _with_lines_of(old: Block, entry: MemoryEntry) -> str:
         return ""
 
 
-def add(change: Change, access: Access, composed: Composed) -> EntryWritten:
+def add(change: Change, composed: Composed) -> EntryWritten:
     """Append an entry, retire the one it supersedes, and tell the index."""
     supersedes = composed.entry.supersedes
-    old = visible_entry(change, access, supersedes) if supersedes else None
+    old = visible_entry(change, supersedes) if supersedes else None
     if old is not None:
         draft = composed.draft
         if draft.summary is None:
             draft = replace(draft, summary=format.summary_after(entry_of(old), draft.body))
-        composed = _composed(access, draft, old)
-    return _put(change, access, composed, old)
+        composed = _composed(change.access, draft, old)
+    return _put(change, composed, old)
 
 
-def supersede(change: Change, access: Access, entry_id: str, successor: SuccessorDraft) -> EntryWritten:
+def supersede(change: Change, entry_id: str, successor: SuccessorDraft) -> EntryWritten:
     """Put an entry in the place of another, with what the successor leaves open taken from it."""
-    old = visible_entry(change, access, entry_id)
-    return _put(change, access, _composed(access, successor.after(entry_of(old)), old), old)
+    old = visible_entry(change, entry_id)
+    return _put(change, _composed(change.access, successor.after(entry_of(old)), old), old)
 
 
-def _put(change: Change, access: Access, composed: Composed, retired: Block | None) -> EntryWritten:
+def _put(change: Change, composed: Composed, retired: Block | None) -> EntryWritten:
     if retired is not None:
         _require_supersedable(retired, composed.entry)
-    path = composed.path or _path_of(access, retired)
+    path = composed.path
+    if path is None:
+        assert retired is not None  # the path follows from it
+        path = retired.file.path
     taken, file, last = statements.end_of_file(change.tree, path, composed.entry.entry_id)
     if taken:
-        return _put(change, access, _composed(access, composed.draft, retired), retired)
+        return _put(change, _composed(change.access, composed.draft, retired), retired)
     if file is not None and files.is_hidden(change, file):
         file, last = None, None
     entry = composed.entry
@@ -139,7 +143,7 @@ def _put(change: Change, access: Access, composed: Composed, retired: Block | No
     rewritten = _append(change, file, last, composed, is_last=not in_one_file)
     if retired is not None and in_one_file and rewritten:
         # What was the last entry of the file may stand in another row now.
-        retired = visible_entry(change, access, retired.entry_id)
+        retired = visible_entry(change, retired.entry_id)
     if retired is not None:
         # The file may be the very one that was appended to: its counts must not be taken from two copies.
         splice(change, file if in_one_file else retired.file, retired, by=entry.entry_id)
@@ -188,37 +192,31 @@ def told_of(change: Change, file: File, *, gone: Block) -> None:
     router.mention(change, told, gone=gone)
 
 
-def visible_entry(change: Change, access: Access, entry_id: str) -> Block:
+def visible_entry(change: Change, entry_id: str) -> Block:
     """The first live entry with an id that the access sees, with its file. Raises `EntryNotFound`."""
     block = statements.entry_with_id(change.tree, entry_id)
-    if block is not None and _sees(change, access, block):
+    if block is not None and _sees(change, block):
         return block
     named = Block.objects.of(change.tree).standing(None).entries().filter(entry_id=entry_id)
     for duplicate in named.select_related("file").order_by("file__path", "position"):
-        if _sees(change, access, duplicate):
+        if _sees(change, duplicate):
             return duplicate
     raise EntryNotFound(entry_id)
 
 
-def _sees(change: Change, access: Access, block: Block) -> bool:
-    return bool(files.visible_at(change, [block])) and access.sees(block.file.path)
+def _sees(change: Change, block: Block) -> bool:
+    return bool(files.visible_at(change, [block])) and change.access.sees(block.file.path)
 
 
 def _require_supersedable(target: Block, entry: MemoryEntry) -> None:
     """Compare-and-swap, since the tree is locked."""
-    if target.superseded_by:
+    if not is_active(target):
         raise AlreadySuperseded(target.entry_id, target.superseded_by)
     if target.category != entry.category:
         raise InvalidSupersession(
             f"'{target.entry_id}' is in category '{target.category}' and can't be superseded by one in "
             f"'{entry.category}'; write the new entry in the same category, or without `supersedes`"
         )
-
-
-def _path_of(access: Access, retired: Block | None) -> str:
-    assert retired is not None
-    access.require_write(retired.file.path)
-    return retired.file.path
 
 
 def _append(change: Change, file: File, last: Block | None, composed: Composed, *, is_last: bool) -> bool:
@@ -228,7 +226,7 @@ def _append(change: Change, file: File, last: Block | None, composed: Composed, 
     """
     start = last.position if last else 0
     if last is not None and not files.visible_at(change, [last]):
-        last = files.live_blocks(file).visible().last()
+        last = files.live_blocks(file).filter(visible(change.at)).last()
     before = rendered(last) if last else b""
     # Free text is one text: an earlier piece of it may open a code block.
     is_piece = last is not None and last.kind == BlockKind.TEXT and file.size != len(before)
@@ -241,26 +239,16 @@ def _append(change: Change, file: File, last: Block | None, composed: Composed, 
         for n, block in enumerate(format.cut_file(file.path, addition), start=1)
     ]
     rows[-1].expires_at = composed.expires_at
-    file.size += sum(row.size for row in rows)
-    file.lines += sum(row.lines for row in rows)
-    file.sha256 = ""
-    if is_last:
-        files.touch(change, file)
-        statements.append_blocks(file, rows, language=change.tree.language)
-    else:
-        files.insert_blocks(change, rows, free_ids=True)
-    if file.next_expiry or composed.expires_at:
-        files.count(change, file)
-        files.save(change, file)
+    files.append_blocks(change, file, rows, is_last=is_last)
     return False
 
 
 def _addition(file: File, last: Block | None, text: str) -> bytes:
     """What to put below a file's last block, for it to be an entry also when that one has disappeared."""
     addition = format.append_to(rendered(last) if last else b"", text, newline=file.newline)
-    if last is None or last.expires_at is None:
+    if last is None or is_visible(last, FOR_GOOD):
         return addition
-    lasting = files.live_blocks(file).filter(expires_at__isnull=True).last()
+    lasting = files.live_blocks(file).filter(visible(FOR_GOOD)).last()
     later = format.append_to(rendered(lasting) if lasting else b"", text, newline=file.newline)
     return _apart(file, max(addition, later, key=len))
 
@@ -274,12 +262,10 @@ def _append_to_text(change: Change, file: File, composed: Composed) -> None:
     data = files.content_now(change, file)
     if closing := format.code_end(data, newline=file.newline):
         _warn_of_closed_code(change, file.path, format.count_lines((data + closing).decode(errors="replace")))
-    added = files.fill(change, file, data + format.append_to(data, composed.text, newline=file.newline)) or []
-    if composed.expires_at:
-        mine = [block.pk for block in added if block.entry_id == composed.entry.entry_id]
-        Block.objects.of(change.tree).filter(pk__in=mine).update(expires_at=composed.expires_at)
-        files.count(change, file)
-        files.save(change, file)
+    at, entry_id = composed.expires_at, composed.entry.entry_id
+    expiries = {(entry_id, ""): at} if at else files.NO_EXPIRIES
+    data += format.append_to(data, composed.text, newline=file.newline)
+    files.fill(change, file, data, expiries=expiries)
 
 
 def splice(change: Change, file: File, target: Block, *, by: str) -> None:
@@ -289,16 +275,7 @@ def splice(change: Change, file: File, target: Block, *, by: str) -> None:
     if after.count(b"\n") == before.count(b"\n") or _is_cut_short(file, target, after):
         _rewrite(change, file, target, after)
         return
-    spliced = len(after) - len(before)
-    file.size += spliced
-    file.lines += 1
-    file.sha256 = ""
-    files.touch(change, file)
-    statements.retire_block(file, target, by=by, revision=change.number, spliced=spliced)
-    change.retired.append(target.pk)
-    if file.next_expiry:
-        files.count(change, file)
-        files.save(change, file)
+    files.retire_block(change, file, target, by=by, spliced=len(after) - len(before))
 
 
 def _is_cut_short(file: File, target: Block, data: bytes) -> bool:
@@ -314,28 +291,29 @@ def _rewrite(change: Change, file: File, target: Block, data: bytes) -> None:
     (block,) = format.cut_file(file.path, data)
     row = row_of(block, file, position=target.position, revision=change.number)
     row.expires_at = target.expires_at
-    files.close_blocks(change, [target])
-    files.insert_blocks(change, [row])
+    files.close_blocks(change, file, [target])
+    files.insert_blocks(change, file, [row])
     file.sha256 = ""
     files.count(change, file)
     files.save(change, file)
 
 
-def retire(change: Change, access: Access, entry_id: str, precondition: Precondition | None) -> EntryRetired:
+def retire(change: Change, entry_id: str, precondition: Precondition | None) -> EntryRetired:
     """Take an entry out of its file; a file that held nothing else goes with it."""
-    block = visible_entry(change, access, entry_id)
-    access.require_write(block.file.path)
+    block = visible_entry(change, entry_id)
     wanted = precondition.if_match if precondition else None
     if wanted not in (None, "*", entry_etag(block)):
         raise PreconditionFailed(
             f"memory entry '{entry_id}'", revision=change.current, etag=entry_etag(block)
         )
     file = block.file
-    files.close_blocks(change, [block])
+    files.close_blocks(change, file, [block])
     _close_gap(change, file, block)
     if files.count(change, file):
         file.sha256 = ""
-        file.is_text = file.is_text or files.decodes(content(files.live_blocks(file).visible()))
+        file.is_text = file.is_text or files.decodes(
+            content(files.live_blocks(file).filter(visible(change.at)))
+        )
         files.save(change, file)
         told_of(change, file, gone=block)
     else:
@@ -346,9 +324,9 @@ def retire(change: Change, access: Access, entry_id: str, precondition: Precondi
 
 def _close_gap(change: Change, file: File, gone: Block) -> None:
     """Let what stood below a block be read below the one above it as it was, with a line between them if need be."""
-    visible = files.live_blocks(file).visible()
-    above = visible.filter(position__lt=gone.position).last()
-    below = visible.filter(position__gt=gone.position).first()
+    shown = files.live_blocks(file).filter(visible(change.at))
+    above = shown.filter(position__lt=gone.position).last()
+    below = shown.filter(position__gt=gone.position).first()
     if above is None or below is None:
         return
     data = rendered(below)
@@ -365,8 +343,8 @@ def _close_gap(change: Change, file: File, gone: Block) -> None:
         )
     ]
     rows[-1].expires_at = below.expires_at
-    files.close_blocks(change, [below])
-    files.insert_blocks(change, rows)
+    files.close_blocks(change, file, [below])
+    files.insert_blocks(change, file, rows)
 
 
 def entry_etag(block: Block, revision: int | None = None) -> str:

@@ -1,58 +1,50 @@
 """What can go wrong with a tree, in words that a person or a model can act on.
 
-Each error carries a stable `code`; `str(error)` says what was wrong. Texts that deepagents' middleware looks
-for ("path_not_found", "String not found in file") are part of the contract of the backend protocol.
+What each code means at the doors, and the texts that are always the same, are rows of memsvc/contract/errors.py.
 """
 
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from uuid import UUID
 
+from memsvc.contract.errors import ErrorCode, Refused
 from memsvc.contract.history import UndoConflict
-from memsvc.format import sendable
+from memsvc.format import CodedError
 
 
-class TreeError(Exception):
+class TreeError(Refused):
     """Base of everything that a tree refuses."""
 
-    code: ClassVar[str] = "tree_error"
 
-    def __init__(self, *said: object) -> None:
-        super().__init__(*(sendable(each) if isinstance(each, str) else each for each in said))
+class AtPath(TreeError):
+    """What is or isn't at a path, in the words that models know."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(self.code.sentence.format(path=path))
+        self.path = path
 
 
 class NotFound(TreeError):
     """Nothing there, or nothing that the caller may know of."""
 
-    code = "not_found"
-
 
 class TreeNotFound(NotFound):
-    code = "tree_not_found"
+    code = ErrorCode.TREE_NOT_FOUND
 
     def __init__(self, name: str) -> None:
         super().__init__(f"There is no tree named '{name}'.")
-        self.name = name
 
 
-class FileNotFound(NotFound):
-    code = "file_not_found"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"File '{path}' not found")
-        self.path = path
+class FileNotFound(AtPath, NotFound):
+    code = ErrorCode.FILE_NOT_FOUND
 
 
-class FolderNotFound(NotFound):
-    code = "path_not_found"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"Path '{path}': path_not_found")
-        self.path = path
+class FolderNotFound(AtPath, NotFound):
+    code = ErrorCode.PATH_NOT_FOUND
 
 
 class EntryNotFound(NotFound):
-    code = "entry_not_found"
+    code = ErrorCode.ENTRY_NOT_FOUND
 
     def __init__(self, entry_id: str) -> None:
         super().__init__(f"no memory entry with id '{entry_id}'")
@@ -60,7 +52,7 @@ class EntryNotFound(NotFound):
 
 
 class RevisionNotFound(NotFound):
-    code = "revision_not_found"
+    code = ErrorCode.REVISION_NOT_FOUND
 
     def __init__(self, number: int, newest: int) -> None:
         super().__init__(f"There is no revision {number}; the newest is {newest}.")
@@ -69,30 +61,21 @@ class RevisionNotFound(NotFound):
 
 
 class StoreNotFound(NotFound):
-    code = "memory_store_not_found"
-
-    def __init__(self) -> None:
-        super().__init__("There is no such memory store.")
+    code = ErrorCode.MEMORY_STORE_NOT_FOUND
 
 
 class MemoryNotFound(NotFound):
-    code = "memory_not_found"
-
-    def __init__(self) -> None:
-        super().__init__("There is no such memory.")
+    code = ErrorCode.MEMORY_NOT_FOUND
 
 
 class VersionNotFound(NotFound):
-    code = "memory_version_not_found"
-
-    def __init__(self) -> None:
-        super().__init__("There is no such version of a memory.")
+    code = ErrorCode.MEMORY_VERSION_NOT_FOUND
 
 
 class RevisionPruned(TreeError):
     """The revision was there, and the tenant keeps history no longer than since then."""
 
-    code = "revision_pruned"
+    code = ErrorCode.REVISION_PRUNED
 
     def __init__(self, number: int, oldest: int) -> None:
         super().__init__(f"Revision {number} is no longer kept; the oldest that can be read is {oldest}.")
@@ -100,30 +83,20 @@ class RevisionPruned(TreeError):
         self.oldest = oldest
 
 
-class IsFolder(TreeError):
-    code = "is_directory"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"'{path}' is a directory, not a file")
-        self.path = path
+class IsFolder(AtPath):
+    code = ErrorCode.IS_DIRECTORY
 
 
-class NotFolder(TreeError):
-    code = "not_a_directory"
-
-    def __init__(self, path: str) -> None:
-        super().__init__(f"Path '{path}': not_a_directory")
-        self.path = path
+class NotFolder(AtPath):
+    code = ErrorCode.NOT_A_DIRECTORY
 
 
 class Conflict(TreeError):
     """The tree is in a state in which this can't be done."""
 
-    code = "conflict"
-
 
 class PathTaken(Conflict):
-    code = "path_taken"
+    code = ErrorCode.PATH_TAKEN
 
     def __init__(self, path: str, by: str) -> None:
         super().__init__(f"'{path}' can't be made: {by}")
@@ -131,23 +104,21 @@ class PathTaken(Conflict):
 
 
 class TreeArchived(Conflict):
-    code = "tree_archived"
+    code = ErrorCode.TREE_ARCHIVED
 
     def __init__(self, name: str) -> None:
         super().__init__(f"The tree '{name}' is archived: it can be read and cloned, but no longer changed.")
-        self.name = name
 
 
 class TreeExists(Conflict):
-    code = "tree_exists"
+    code = ErrorCode.TREE_EXISTS
 
     def __init__(self, name: str) -> None:
         super().__init__(f"There is already a tree named '{name}'.")
-        self.name = name
 
 
 class AlreadySuperseded(Conflict):
-    code = "already_superseded"
+    code = ErrorCode.ALREADY_SUPERSEDED
 
     def __init__(self, entry_id: str, successor: str) -> None:
         super().__init__(
@@ -158,7 +129,7 @@ class AlreadySuperseded(Conflict):
 
 
 class InvalidSupersession(Conflict):
-    code = "invalid_supersession"
+    code = ErrorCode.INVALID_SUPERSESSION
 
 
 class MemoryPathConflict(Conflict):
@@ -167,7 +138,7 @@ class MemoryPathConflict(Conflict):
     Both names of the other one are empty where the caller may not know of it.
     """
 
-    code = "memory_path_conflict"
+    code = ErrorCode.MEMORY_PATH_CONFLICT
 
     def __init__(self, path: str, *, conflicting_id: UUID | None, conflicting_path: str) -> None:
         other = f"'{conflicting_path}'" if conflicting_path else "another memory"
@@ -179,38 +150,25 @@ class MemoryPathConflict(Conflict):
 
 
 class MemoryPreconditionFailed(Conflict):
-    code = "memory_precondition_failed"
-
-    def __init__(self) -> None:
-        super().__init__("The memory has changed since it was read; read it again and repeat the change")
+    code = ErrorCode.MEMORY_PRECONDITION_FAILED
 
 
 class CurrentVersion(Conflict):
     """The content that a live memory has now can't be redacted."""
 
-    code = "current_version"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "This is the current version of a memory; write a clean version or delete the memory, and redact then"
-        )
+    code = ErrorCode.CURRENT_VERSION
 
 
 class OutOfSight(Conflict):
     """What a version holds lies in another part of the tree by now, which its file was moved to."""
 
-    code = "out_of_sight"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "What this version holds lies outside the part of the tree that is open here; use a key that sees it"
-        )
+    code = ErrorCode.OUT_OF_SIGHT
 
 
 class UndoRefused(Conflict):
     """Something has changed since in the same place, so nothing was undone; `conflicts` says what and where."""
 
-    code = "undo_conflict"
+    code = ErrorCode.UNDO_CONFLICT
 
     def __init__(self, conflicts: Sequence[UndoConflict]) -> None:
         first = conflicts[0]
@@ -220,6 +178,10 @@ class UndoRefused(Conflict):
         )
         self.conflicts = list(conflicts)
 
+    @property
+    def members(self) -> Mapping[str, object]:
+        return {"conflicts": [asdict(conflict) for conflict in self.conflicts]}
+
 
 class PreconditionFailed(TreeError):
     """The file or entry is not in the state that the caller knew.
@@ -227,7 +189,7 @@ class PreconditionFailed(TreeError):
     `revision` is the tree's current one; `etag` validates the present content, or is None when nothing is there.
     """
 
-    code = "precondition_failed"
+    code = ErrorCode.PRECONDITION_FAILED
 
     def __init__(self, what: str, *, revision: int, etag: str | None) -> None:
         super().__init__(f"{what} has changed since it was read; read it again and repeat the change")
@@ -238,19 +200,17 @@ class PreconditionFailed(TreeError):
 class EditRefused(TreeError):
     """An exact replacement that could not be made; the texts are those that deepagents' models know."""
 
-    code = "edit_refused"
-
 
 class EmptyOldString(EditRefused):
-    code = "empty_old_string"
+    code = ErrorCode.EMPTY_OLD_STRING
 
 
 class StringNotFound(EditRefused):
-    code = "string_not_found"
+    code = ErrorCode.STRING_NOT_FOUND
 
 
 class StringNotUnique(EditRefused):
-    code = "string_not_unique"
+    code = ErrorCode.STRING_NOT_UNIQUE
 
     def __init__(self, text: str, occurrences: int) -> None:
         super().__init__(text)
@@ -258,14 +218,11 @@ class StringNotUnique(EditRefused):
 
 
 class NotText(EditRefused):
-    code = "not_text"
-
-    def __init__(self) -> None:
-        super().__init__("Error: Cannot edit binary files with text replacements.")
+    code = ErrorCode.NOT_TEXT
 
 
 class OffsetBeyondEnd(TreeError):
-    code = "offset_beyond_end"
+    code = ErrorCode.OFFSET_BEYOND_END
 
     def __init__(self, offset: int, total_lines: int) -> None:
         super().__init__(f"Line offset {offset} exceeds file length ({total_lines} lines)")
@@ -274,20 +231,15 @@ class OffsetBeyondEnd(TreeError):
 
 
 class TooLarge(TreeError):
-    code = "too_large"
+    code = ErrorCode.TOO_LARGE
 
 
 class RootRefused(TreeError):
-    code = "root_refused"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The root folder can't be deleted or moved; name the files or folders in it one by one."
-        )
+    code = ErrorCode.ROOT_REFUSED
 
 
 class FolderNeedsRecursive(TreeError):
-    code = "folder_not_empty"
+    code = ErrorCode.FOLDER_NOT_EMPTY
 
     def __init__(self, path: str) -> None:
         super().__init__(
@@ -297,14 +249,11 @@ class FolderNeedsRecursive(TreeError):
 
 
 class ReadOnly(TreeError):
-    code = "read_only"
-
-    def __init__(self) -> None:
-        super().__init__("permission denied: this access may read memory but not change it")
+    code = ErrorCode.READ_ONLY
 
 
 class Forbidden(TreeError):
-    code = "forbidden"
+    code = ErrorCode.FORBIDDEN
 
     def __init__(self, path: str, prefix: str) -> None:
         super().__init__(
@@ -316,29 +265,21 @@ class Forbidden(TreeError):
 class Busy(TreeError):
     """Another writer held the tree's lock for too long; the same call may be repeated."""
 
-    code = "busy"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "The memory is being written by someone else right now; nothing was changed, try again."
-        )
+    code = ErrorCode.BUSY
 
 
 class Unavailable(TreeError):
     """The database could not answer; the call may be repeated."""
 
-    code = "unavailable"
-
-    def __init__(self) -> None:
-        super().__init__("The memory can't be reached right now; try again in a moment.")
+    code = ErrorCode.UNAVAILABLE
 
 
 class BatchFailed(TreeError):
     """One operation of a batch was refused, so none was made. `index` counts from 0; `cause` is its error."""
 
-    code = "batch_failed"
+    code = ErrorCode.BATCH_FAILED
 
-    def __init__(self, index: int, cause: Exception) -> None:
+    def __init__(self, index: int, cause: CodedError) -> None:
         super().__init__(f"operation {index} was refused, so nothing was changed: {cause}")
         self.index = index
         self.cause = cause

@@ -19,8 +19,9 @@ from memsvc.tree.arrivals import PreparedFile
 from memsvc.tree.blocks import content, cut_as_before, differences, is_spliced, rendered, row_of
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFailed, TooLarge
-from memsvc.tree.models import LIVE, Block, BlockQuerySet, File
-from memsvc.tree.scope import Change
+from memsvc.tree.models import Block, BlockQuerySet, File
+from memsvc.tree.scope import Change, Exemption
+from memsvc.tree.visibility import FOR_GOOD, VISIBLE_BY, is_visible, must_be_counted, visible
 from tenants.ids import uuid7
 
 # Room between two neighbours' positions, so that inserting seldom needs a new numbering.
@@ -56,11 +57,10 @@ def find(change: Change, path: str) -> File | None:
 
 def is_hidden(change: Change, file: File) -> bool:
     """Whether a file holds blocks, of which readers see none."""
-    has_expired = file.next_expiry is not None and file.next_expiry <= change.at
-    if file.size and not has_expired:
+    if not must_be_counted(file, change.at):
         return False
-    expiries = list(live_blocks(file).values_list("expires_at", flat=True))
-    return bool(expiries) and all(moment and moment <= change.at for moment in expiries)
+    blocks = list(live_blocks(file).only(*VISIBLE_BY))
+    return bool(blocks) and not visible_at(change, blocks)
 
 
 def require(change: Change, path: str) -> File:
@@ -83,11 +83,12 @@ def content_now(change: Change, file: File) -> bytes:
 
 
 def live_blocks(file: File) -> BlockQuerySet:
-    return Block.objects.of_file(file).filter(LIVE)
+    return Block.objects.of_file(file).standing(None)
 
 
 def create(change: Change, path: str, *, newline: str = "\n") -> File:
     """A new, empty file. Raises `IsFolder` and `PathTaken`: a path is a file or a folder, never both."""
+    change.require_write(path)
     require_free(change, path)
     change.made = True
     file = _new(change, path, newline)
@@ -126,6 +127,7 @@ def create_all(change: Change, prepared: Sequence[PreparedFile]) -> set[str]:
         if (path := each.arrival.path) not in taken and taken.isdisjoint(format.ancestors_of(path))
     ]
     for file, each in new:
+        change.require_write(file.path)
         for n, row in enumerate(each.rows, start=1):
             place(row, file, position=GAP * n, revision=change.number)
         _describe(file, each.arrival.data)
@@ -133,7 +135,7 @@ def create_all(change: Change, prepared: Sequence[PreparedFile]) -> set[str]:
         file.size, file.lines = sum(row.size for row in shown), sum(row.lines for row in shown)
         file.next_expiry = min((row.expires_at for row in shown if row.expires_at), default=None)
     File.objects.bulk_create(file for file, _ in new)
-    insert_blocks(change, [row for _, each in new for row in each.rows])
+    _insert_blocks(change, [row for _, each in new for row in each.rows])
     change.made = change.made or bool(new)
     return {file.path for file, _ in new}
 
@@ -150,20 +152,27 @@ def require_free(change: Change, path: str) -> None:
 
     Files in the way of which nothing shows any more are closed.
     """
-    found = in_the_way(change, path)
+    there = in_the_way(change, path)
+    if there is not None and there.path.startswith(path + "/"):
+        raise IsFolder(path)
+    if there is not None:
+        raise PathTaken(path, f"'{there.path}' is a file, so nothing can lie below it")
+
+
+def in_the_way(change: Change, path: str, *, moving: File | None = None) -> File | None:
+    """A file that keeps a path from being one: below it, at it, or above it. None when all that do have expired;
+    these are closed, wherever they stand.
+    """
+    live = File.objects.of(change.tree).standing(None)
+    there = [*live.under(path), *live.filter(path__in=[*format.ancestors_of(path), path])]
+    found: list[File] = [file for file in there if moving is None or file.pk != moving.pk]
     for file in found:
         if not is_hidden(change, file):
-            if file.path.startswith(path + "/"):
-                raise IsFolder(path)
-            raise PathTaken(path, f"'{file.path}' is a file, so nothing can lie below it")
+            return file
     if found:
-        close_files(change, found)
-
-
-def in_the_way(change: Change, path: str) -> list[File]:
-    """The files that keep a path from being one: below it, at it, and above it; hidden ones too."""
-    files = File.objects.of(change.tree).standing(None)
-    return [*files.under(path), *files.filter(path__in=[*format.ancestors_of(path), path])]
+        with change.exempt(Exemption.EXPIRED):
+            close_files(change, found)
+    return None
 
 
 def check(change: Change, file: File | None, precondition: Precondition | None, path: str) -> None:
@@ -220,6 +229,7 @@ def fill(
     from readers keep their place. An entry that is written anew keeps its expiry, or gets the one in `expiries`.
     `made` has rows of entries by their bytes, each for one use, where they were made before.
     """
+    change.require_write(file.path)
     require_fits(file.path, data)
     every = list(live_blocks(file))
     old = visible_at(change, every)
@@ -248,8 +258,8 @@ def fill(
     closed = [row for i1, i2, _, _ in ranges for row in old[i1:i2]] if data else every
     _inherit_expiry({**expiries, **expiries_of(closed)}, added)
     _keep_origins(closed, added)
-    close_blocks(change, closed)
-    insert_blocks(change, added)
+    close_blocks(change, file, closed)
+    insert_blocks(change, file, added)
     ids = {row.entry_id for row in added}
     warn(
         change,
@@ -292,12 +302,9 @@ def extend(change: Change, file: File, rows: Sequence[Block]) -> None:
     start = last.position if last else 0
     for n, row in enumerate(rows, start=1):
         place(row, file, position=start + GAP * n, revision=change.number)
-    insert_blocks(change, rows)
-    file.size += sum(row.size for row in rows)
-    file.lines += sum(row.lines for row in rows)
-    file.sha256 = ""
-    if file.next_expiry or any(row.expires_at for row in rows):
-        count(change, file)
+    insert_blocks(change, file, rows)
+    _resize(change, file, added=rows)
+    _recount(change, file, rows)
     _require_size(file.path, file.size)
     save(change, file)
 
@@ -338,7 +345,7 @@ def _keep_origins(closed: Sequence[Block], added: Sequence[Block]) -> None:
 
 
 def visible_at(change: Change, rows: Sequence[Block]) -> list[Block]:
-    return [row for row in rows if row.expires_at is None or row.expires_at > change.at]
+    return [row for row in rows if is_visible(row, change.at)]
 
 
 def decodes(data: bytes) -> bool:
@@ -405,11 +412,16 @@ def renumber(file: File) -> None:
         )
 
 
-def insert_blocks(change: Change, rows: Sequence[Block], *, free_ids: bool = False) -> None:
+def insert_blocks(change: Change, file: File, rows: Sequence[Block], *, free_ids: bool = False) -> None:
     """Add rows; of several entries with one id, the first in path order is the one that has it.
 
     `free_ids` says that no other entry has any of these ids.
     """
+    change.require_write(file.path)
+    _insert_blocks(change, rows, free_ids=free_ids)
+
+
+def _insert_blocks(change: Change, rows: Sequence[Block], *, free_ids: bool = False) -> None:
     if not rows:
         return
     change.made = True
@@ -422,7 +434,8 @@ def insert_blocks(change: Change, rows: Sequence[Block], *, free_ids: bool = Fal
     elect(change, clashing)
 
 
-def close_blocks(change: Change, rows: Sequence[Block]) -> None:
+def close_blocks(change: Change, file: File, rows: Sequence[Block]) -> None:
+    change.require_write(file.path)
     if not rows:
         return
     change.made = True
@@ -459,16 +472,21 @@ def elect(change: Change, ids: set[str]) -> None:
 
 def elect_moved(change: Change, files: Sequence[File]) -> None:
     """After a change of path: the order in which duplicates stand may be another now."""
-    ids = Block.objects.of(change.tree).standing(None).entries().filter(file__in=files).values("entry_id")
-    doubled = Block.objects.of(change.tree).standing(None).filter(duplicate=True, entry_id__in=ids)
-    elect(change, set(doubled.values_list("entry_id", flat=True)))
+    elect(change, _doubled_in(change, files))
+
+
+def _doubled_in(change: Change, files: Sequence[File]) -> set[str]:
+    """The ids of entries in these files that more than one block has."""
+    live = Block.objects.of(change.tree).standing(None)
+    ids = live.entries().filter(file__in=files).values("entry_id")
+    return set(live.filter(duplicate=True, entry_id__in=ids).values_list("entry_id", flat=True))
 
 
 def count(change: Change, file: File) -> bool:
     """Set size, lines and next expiry from the blocks that readers see from now on; whether there are any."""
     totals = (
         live_blocks(file)
-        .filter(Q(expires_at__isnull=True) | Q(expires_at__gt=change.at))
+        .filter(visible(change.at))
         .order_by()
         .aggregate(
             total_size=Sum(rendered_size()), total_lines=Sum(rendered_lines()), expiry=Min("expires_at")
@@ -484,27 +502,82 @@ def count(change: Change, file: File) -> bool:
 
 def save(change: Change, file: File) -> None:
     """Keep what changed of a file's description."""
-    touch(change, file)
+    _touch(change, file)
     statements.save_file(file)
 
 
-def touch(change: Change, file: File) -> None:
+def append_blocks(change: Change, file: File, rows: Sequence[Block], *, is_last: bool = True) -> None:
+    """Add rows whose ids no other entry has; the file's row is kept with them when that `is_last` of what happens."""
+    _resize(change, file, added=rows)
+    if is_last:
+        _touch(change, file)
+        statements.append_blocks(file, rows, language=change.tree.language)
+    else:
+        insert_blocks(change, file, rows, free_ids=True)
+    if _recount(change, file, rows):
+        save(change, file)
+
+
+def replace_block(change: Change, file: File, old: Block, new: Block) -> None:
+    """Put a row that is no entry in the place of another."""
+    _resize(change, file, added=[new], removed=[old])
+    _touch(change, file)
+    statements.replace_block(file, old, new, revision=change.number, language=change.tree.language)
+    if _recount(change, file, [new]):
+        save(change, file)
+
+
+def drop_blocks(change: Change, file: File, rows: Sequence[Block]) -> None:
+    """Close rows of a file that holds others."""
+    close_blocks(change, file, rows)
+    _resize(change, file, removed=rows)
+    _recount(change, file)
+    save(change, file)
+
+
+def retire_block(change: Change, file: File, block: Block, *, by: str, spliced: int) -> None:
+    """Say that an entry is superseded, which adds a line of `spliced` bytes to it."""
+    file.size += spliced
+    file.lines += 1
+    file.sha256 = ""
+    _touch(change, file)
+    statements.retire_block(file, block, by=by, revision=change.number, spliced=spliced)
+    change.retired.append(block.pk)
+    if _recount(change, file):
+        save(change, file)
+
+
+def _resize(
+    change: Change, file: File, *, added: Sequence[Block] = (), removed: Sequence[Block] = ()
+) -> None:
+    seen = visible_at(change, removed)
+    file.size += sum(row.size for row in added) - sum(row.size for row in seen)
+    file.lines += sum(row.lines for row in added) - sum(row.lines for row in seen)
+    file.sha256 = ""
+
+
+def _recount(change: Change, file: File, added: Sequence[Block] = ()) -> bool:
+    """Count a file in which something is hidden, or will be; whether it is such a one."""
+    if file.next_expiry or not all(is_visible(row, FOR_GOOD) for row in added):
+        count(change, file)
+        return True
+    return False
+
+
+def _touch(change: Change, file: File) -> None:
     """Say that this change is a file's newest one; the statement that makes it keeps the file, too."""
+    change.require_write(file.path)
     change.made = True
     file.changed_in, file.modified_at = change.number, change.at
 
 
 def close_files(change: Change, files: Sequence[File]) -> None:
     """Take files out of the tree with all their blocks; the revisions before keep them."""
+    for file in files:
+        change.require_write(file.path)
     change.made = True
     ids = [file.pk for file in files]
-    doubled = Block.objects.of(change.tree).standing(None).filter(file__in=ids).entries().values("entry_id")
-    doubles = set(
-        Block.objects.of(change.tree)
-        .standing(None)
-        .filter(duplicate=True, entry_id__in=doubled)
-        .values_list("entry_id", flat=True)
-    )
+    doubles = _doubled_in(change, files)
     Block.objects.of(change.tree).standing(None).filter(file__in=ids).update(removed_in=change.number)
     File.objects.of(change.tree).filter(pk__in=ids).update(removed_in=change.number, changed_in=change.number)
     elect(change, doubles)
@@ -513,6 +586,8 @@ def close_files(change: Change, files: Sequence[File]) -> None:
 def rename(change: Change, file: File, path: str) -> None:
     """Let a file stand at another path from this revision on; its blocks stay unless the name says to cut anew."""
     before = file.path
+    for each in (before, path):
+        change.require_write(each)
     File.objects.create(
         tenant_id=file.tenant_id,
         tree_id=file.tree_id,
@@ -549,8 +624,8 @@ def _cut_again(change: Change, file: File) -> None:
         rows += _cut_run(change, file, run, expires_at, first=not rows)
     for place, row in enumerate(rows, start=1):
         row.position = GAP * place
-    close_blocks(change, every)
-    insert_blocks(change, rows)
+    close_blocks(change, file, every)
+    insert_blocks(change, file, rows)
     warn(change, file.path, format.cut_file(file.path, content(visible_at(change, rows))))
     count(change, file)
     save(change, file)

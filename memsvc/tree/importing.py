@@ -20,7 +20,6 @@ from memsvc.contract.imports import Differs, Done, ImportDifference, ImportedEnt
 from memsvc.format import BlockKind, MemoryEntry, Metadata
 from memsvc.format.entries import closed_body
 from memsvc.tree import entries, files, router, statements
-from memsvc.tree.access import Access
 from memsvc.tree.arrivals import ForeignEntry, PreparedEntry, PreparedFile
 from memsvc.tree.blocks import content, entry_of, rendered
 from memsvc.tree.drafts import OnConflict
@@ -28,6 +27,7 @@ from memsvc.tree.errors import IsFolder, PathTaken
 from memsvc.tree.merging import DONE, Merged, Piece, copied, joined, merge, pieces_of
 from memsvc.tree.models import Block, File, Redaction
 from memsvc.tree.scope import Change
+from memsvc.tree.visibility import is_active, standing, visible
 
 _IDS_AT_ONCE = 1000
 _KEPT = "the tree knows more of it; see the differences"
@@ -40,11 +40,10 @@ type _Past = Mapping[str, Sequence[File]]
 class Import:
     """One import in progress, inside the tree's lock."""
 
-    def __init__(self, change: Change, access: Access, on_conflict: OnConflict) -> None:
+    def __init__(self, change: Change, on_conflict: OnConflict) -> None:
         self.files: list[ImportedFile] = []
         self.differences: list[ImportDifference] = []
         self._change = change
-        self._access = access
         self._on_conflict = on_conflict
         # What came in, by id: a digest of what it says where it came by itself.
         self._came: dict[str, bytes] = {}
@@ -264,10 +263,9 @@ class Import:
         found: dict[str, UUID | None] = {}
         every = Block.objects.of(self._change.tree).entries().exclude(added_in=self._change.number)
         for some in batched(ids, _IDS_AT_ONCE):
-            named = every.filter(entry_id__in=some).values_list("entry_id", "pk", "removed_in", "expires_at")
-            for entry_id, pk, removed_in, expires_at in named:
-                stands = removed_in is None and (expires_at is None or expires_at > self._change.at)
-                found[entry_id] = pk if stands else found.get(entry_id)
+            named = every.filter(entry_id__in=some).annotate(there=standing(None) & visible(self._change.at))
+            for entry_id, pk, there in named.values_list("entry_id", "pk", "there"):
+                found[entry_id] = pk if there else found.get(entry_id)
         return found
 
     def _texts(self, prepared: PreparedFile, known: _Known) -> dict[str, bytes | None]:
@@ -325,7 +323,7 @@ class Import:
             if present.superseded_by and not entry.superseded_by:
                 self._note(prepared.foreign.path, entry.entry_id, Differs.SUPERSEDED, Done.KEPT)
             return Outcome.UNCHANGED, ""
-        seen = present is not None and self._access.sees(present.file.path)
+        seen = present is not None and self._change.access.sees(present.file.path)
         takes = self._on_conflict is OnConflict.TAKE and seen and came is None
         done = DONE[self._on_conflict] if takes or self._on_conflict is OnConflict.BOTH else Done.KEPT
         self._note(prepared.foreign.path, entry.entry_id, Differs.ENTRY, done)
@@ -349,7 +347,6 @@ class Import:
         return {block.entry_id: block for block in files.visible_at(self._change, list(named))}
 
     def _replace(self, present: Block, prepared: PreparedEntry) -> None:
-        self._access.require_write(present.file.path)
         file = files.require(self._change, present.file.path)
         rows = files.visible_at(self._change, list(files.live_blocks(file)))
         pieces = [
@@ -405,9 +402,9 @@ class Import:
     def _retire_target(self, entry: MemoryEntry) -> str:
         """Retire what an entry supersedes, and answer its file; "" where nothing is to be retired."""
         target = statements.entry_with_id(self._change.tree, entry.supersedes or "")
-        if target is None or target.superseded_by or target.category != entry.category:
+        if target is None or not is_active(target) or target.category != entry.category:
             return ""
-        if not files.visible_at(self._change, [target]) or not self._access.sees(target.file.path):
+        if not files.visible_at(self._change, [target]) or not self._change.access.sees(target.file.path):
             return ""
         entries.splice(self._change, target.file, target, by=entry.entry_id)
         return target.file.path
@@ -415,7 +412,7 @@ class Import:
 
 def _day_of(new: Sequence[ForeignEntry]) -> date:
     """The day of the newest entry that stays, or of the newest one where none does."""
-    lasting = [each.entry for each in new if each.expires_at is None]
+    lasting = [each.entry for each in new if not each.expires_at]
     return max(entry.created for entry in lasting or [each.entry for each in new]).astimezone(UTC).date()
 
 

@@ -29,7 +29,7 @@ def create_memory(access: Access, path: str, text: str) -> Memory:
     path, data = composed_path(path), _checked(text)
     access.require_write(path)
     with one_revision(access, "file.write") as change:
-        _require_free(change, access, path)
+        _require_free(change, path)
         filled(change, path, None, data)
         made = reads.read_memory(access, files.require(change, path).pk)
         return replace(made, warnings=tuple(change.warnings))
@@ -54,11 +54,11 @@ def update_memory(
         path = composed_path(path)
         access.require_write(path)
     with one_revision(access, "file.move" if text is None else "file.write") as change:
-        file = _required(change, access, memory_id)
+        file = _required(change, memory_id)
         if not _has(change, file, sha256) and not _is_done(change, file, path, data):
             raise MemoryPreconditionFailed
         if path not in (None, file.path):
-            _move(change, access, file, path)
+            _move(change, file, path)
         if data is not None:
             filled(change, file.path, file, data)
         return replace(reads.read_memory(access, memory_id), warnings=tuple(change.warnings))
@@ -67,7 +67,7 @@ def update_memory(
 def delete_memory(access: Access, memory_id: UUID, *, sha256: str | None = None) -> None:
     """Delete a memory; its versions stay. Raises `MemoryNotFound` and `MemoryPreconditionFailed`."""
     with one_revision(access, "file.delete") as change:
-        file = _required(change, access, memory_id)
+        file = _required(change, memory_id)
         if not _has(change, file, sha256):
             raise MemoryPreconditionFailed
         close(change, [file])
@@ -82,9 +82,9 @@ def _checked(text: str) -> bytes:
     return data
 
 
-def _required(change: Change, access: Access, memory_id: UUID) -> File:
+def _required(change: Change, memory_id: UUID) -> File:
     file = File.objects.of(change.tree).standing(None).filter(pk=memory_id).first()
-    if file is None or not access.sees(file.path) or files.is_hidden(change, file):
+    if file is None or not change.access.sees(file.path) or files.is_hidden(change, file):
         raise MemoryNotFound
     return file
 
@@ -104,21 +104,16 @@ def _is_done(change: Change, file: File, path: str | None, data: bytes | None) -
     return path in (None, file.path) and data in (None, files.content_now(change, file))
 
 
-def _move(change: Change, access: Access, file: File, path: str) -> None:
-    _require_free(change, access, path, moving=file)
+def _move(change: Change, file: File, path: str) -> None:
+    _require_free(change, path, moving=file)
     carry(change, [file], [(file.path, path)])
 
 
-def _require_free(change: Change, access: Access, path: str, *, moving: File | None = None) -> None:
+def _require_free(change: Change, path: str, *, moving: File | None = None) -> None:
     """Raise unless a memory may be at a path; files in the way of which nothing shows any more are closed."""
-    found = [file for file in files.in_the_way(change, path) if moving is None or file.pk != moving.pk]
-    for file in found:
-        if not files.is_hidden(change, file):
-            seen = access.sees(file.path)
-            raise MemoryPathConflict(
-                path,
-                conflicting_id=file.pk if seen else None,
-                conflicting_path=file.path if seen else "",
-            )
-    if found:
-        files.close_files(change, found)
+    there = files.in_the_way(change, path, moving=moving)
+    if there is not None:
+        seen = change.access.sees(there.path)
+        raise MemoryPathConflict(
+            path, conflicting_id=there.pk if seen else None, conflicting_path=there.path if seen else ""
+        )

@@ -18,14 +18,16 @@ from django.db.models.functions import Now
 
 from memsvc.contract.accounts import LANGUAGES
 from memsvc.format import BlockKind, Confidence, MemoryCategory
+from memsvc.tree import visibility
 from memsvc.tree.errors import RevisionNotFound, RevisionPruned
+from memsvc.tree.visibility import EXPIRING
 from memsvc.tree.words import Terms
 from tenants.actors import ActorKind
 from tenants.ids import uuid7
 from tenants.models import Tenant
 
 DEFAULT_LANGUAGE = "english"
-LIVE = Q(removed_in__isnull=True)
+LIVE = visibility.standing(None)
 
 
 def _to_tenant() -> models.ForeignKey[Tenant, Tenant]:
@@ -112,7 +114,7 @@ class TreeRow(models.Model):
         abstract = True
 
     def stood(self, revision: int) -> bool:
-        return self.added_in <= revision and (self.removed_in is None or self.removed_in > revision)
+        return visibility.stands(self, revision)
 
 
 class TreeRowQuerySet[T: TreeRow](models.QuerySet[T]):
@@ -121,13 +123,11 @@ class TreeRowQuerySet[T: TreeRow](models.QuerySet[T]):
 
     def standing(self, revision: int | None) -> Self:
         """The rows of one revision; of the newest one when it is None."""
-        if revision is None:
-            return self.filter(LIVE)
-        return self.held_since(revision).filter(added_in__lte=revision)
+        return self.filter(visibility.standing(revision))
 
     def held_since(self, revision: int) -> Self:
         """The rows that this revision or a later one holds."""
-        return self.filter(Q(removed_in__isnull=True) | Q(removed_in__gt=revision))
+        return self.filter(visibility.held_since(revision))
 
 
 class FileQuerySet(TreeRowQuerySet["File"]):
@@ -137,6 +137,10 @@ class FileQuerySet(TreeRowQuerySet["File"]):
             return self
         # "0" is the character after "/".
         return self.filter(path__gt=folder + "/", path__lt=folder + "0")
+
+    def at_or_below(self, path: str) -> Self:
+        below = Q(path__gt=path + "/", path__lt=path + "0")
+        return self if path == "/" else self.filter(Q(path=path) | below)
 
 
 class File(TreeRow):
@@ -199,7 +203,7 @@ class File(TreeRow):
 class BlockQuerySet(TreeRowQuerySet["Block"]):
     def visible(self) -> Self:
         """Without the blocks that no agent may see any more, whichever door it comes through."""
-        return self.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=Now()))
+        return self.filter(visibility.visible(Now()))
 
     def of_file(self, file: File) -> Self:
         return self.filter(tenant_id=file.tenant_id, file_id=file.content_id).order_by("position")
@@ -276,9 +280,7 @@ class Block(TreeRow):
             # What a file was: those that stood in a revision are found without a look at all that ever did.
             models.Index(fields=["tenant", "file", "removed_in", "added_in"], name="block_stay"),
             # The few that may be hidden.
-            models.Index(
-                fields=["tenant", "file"], condition=Q(expires_at__isnull=False), name="block_expiring"
-            ),
+            models.Index(fields=["tenant", "file"], condition=EXPIRING, name="block_expiring"),
             models.Index(
                 fields=["tenant", "file", "row_path"], condition=LIVE & Q(kind="row"), name="block_row"
             ),
@@ -289,7 +291,7 @@ class Block(TreeRow):
             ),
             models.Index(
                 fields=["tenant", "tree"],
-                condition=LIVE & Q(kind="entry", expires_at__isnull=False),
+                condition=LIVE & EXPIRING & Q(kind="entry"),
                 name="block_expiring_entry",
             ),
             # What a revision changed.

@@ -108,9 +108,8 @@ def restore_entry(change: Change, access: Access, entry_id: str, revision: int) 
     change.tree.require_revision(revision)
     was = _entry_at(change, access, entry_id, revision)
     text = content([was], revision).lstrip(b"\r\n")
-    now = _entry_now(change, access, entry_id)
+    now = _entry_now(change, entry_id)
     path = now.file.path if now else was.file.path
-    access.require_write(path)
     file = now.file if now else files.find(change, path)
     created = file is None
     file = file or files.create(change, path)
@@ -135,9 +134,9 @@ def _entry_at(change: Change, access: Access, entry_id: str, revision: int) -> B
     return min(found, key=lambda place: (place[0], place[1].position))[1]
 
 
-def _entry_now(change: Change, access: Access, entry_id: str) -> Block | None:
+def _entry_now(change: Change, entry_id: str) -> Block | None:
     try:
-        return entries.visible_entry(change, access, entry_id)
+        return entries.visible_entry(change, entry_id)
     except EntryNotFound:
         return None
 

@@ -15,9 +15,10 @@ from memsvc.format import BlockKind, IndexRow
 from memsvc.format.text import folded
 from memsvc.tree import files, statements
 from memsvc.tree.blocks import row_of
-from memsvc.tree.models import LIVE, Block, BlockQuerySet, File, Tree
-from memsvc.tree.scope import Change
+from memsvc.tree.models import Block, BlockQuerySet, File, Tree
+from memsvc.tree.scope import Change, Exemption
 from memsvc.tree.statements import LiveEntry, live_entry
+from memsvc.tree.visibility import FOR_GOOD, is_active, is_visible, visible
 
 INDEXES = [format.index_path(None), *(format.index_path(kind) for kind in format.MemoryKind)]
 # How many of a file's last entries its row is made from, so that what that costs has a bound.
@@ -112,8 +113,9 @@ def _made(change: Change, index_path: str) -> File:
     there = File.objects.of(change.tree).standing(None).filter(path__in=listed)
     for path in listed.keys() - set(there.values_list("path", flat=True)):
         text = format.without_row(text, listed[path])
-    index = files.create(change, index_path)
-    files.fill(change, index, text)
+    with change.exempt(Exemption.INDEX):
+        index = files.create(change, index_path)
+        files.fill(change, index, text)
     complete(change, [index])
     list_routers(change)
     return index
@@ -236,8 +238,7 @@ def _later(one: datetime | None, other: datetime | None) -> datetime | None:
 
 
 def _rows(index: File) -> BlockQuerySet:
-    rows = Block.objects.filter(LIVE, tenant_id=index.tenant_id, file_id=index.pk, kind=BlockKind.ROW)
-    return rows.order_by("position")
+    return files.live_blocks(index).filter(kind=BlockKind.ROW)
 
 
 def _put(
@@ -255,16 +256,11 @@ def _put(
     block = row_of(format.Block(BlockKind.ROW, raw), index, position=position, revision=change.number)
     block.expires_at = expires_at
     block.source, block.created, block.tags = mark.origin, mark.created, sorted(mark.tags)
-    _resize(change, index, added=[block], removed=[instead_of] if instead_of else [])
-    files.touch(change, index)
-    language = change.tree.language
-    if instead_of is None:
-        statements.append_blocks(index, [block], language=language)
-    else:
-        statements.replace_block(index, instead_of, block, revision=change.number, language=language)
-    if index.next_expiry or block.expires_at:
-        files.count(change, index)
-        files.save(change, index)
+    with change.exempt(Exemption.INDEX):
+        if instead_of is None:
+            files.append_blocks(change, index, [block])
+        else:
+            files.replace_block(change, index, instead_of, block)
 
 
 def _line_end(line: str) -> str:
@@ -284,18 +280,12 @@ def _room_behind(index: File, before: Block) -> int:
 def _rewrite(change: Change, index: File, row: IndexRow, mark: Mark, expires_at: datetime | None) -> None:
     """The slow way: put the index's whole text together anew."""
     data = files.content_now(change, index)
-    rows = files.fill(change, index, format.with_row_put(data, row)) or []
-    _remember(change, [block.pk for block in rows if block.row_path == row.path], mark, expires_at)
-    if expires_at or index.next_expiry:
-        files.count(change, index)
-        files.save(change, index)
-
-
-def _resize(change: Change, index: File, *, added: Sequence[Block], removed: Sequence[Block]) -> None:
-    seen = files.visible_at(change, removed)
-    index.size += sum(block.size for block in added) - sum(block.size for block in seen)
-    index.lines += sum(block.lines for block in added) - sum(block.lines for block in seen)
-    index.sha256 = ""
+    with change.exempt(Exemption.INDEX):
+        rows = files.fill(change, index, format.with_row_put(data, row)) or []
+        _remember(change, [block.pk for block in rows if block.row_path == row.path], mark, expires_at)
+        if expires_at or index.next_expiry:
+            files.count(change, index)
+            files.save(change, index)
 
 
 def forget(change: Change, paths: Iterable[str]) -> None:
@@ -308,11 +298,8 @@ def forget(change: Change, paths: Iterable[str]) -> None:
         index = files.find(change, index_path)
         gone = list(_rows(index).filter(row_path__in=relatives)) if index else []
         if index and gone:
-            _rows(index).filter(pk__in=[row.pk for row in gone]).update(removed_in=change.number)
-            _resize(change, index, added=[], removed=gone)
-            if index.next_expiry:
-                files.count(change, index)
-            files.save(change, index)
+            with change.exempt(Exemption.INDEX):
+                files.drop_blocks(change, index, gone)
 
 
 def carry(change: Change, moved: Sequence[tuple[str, str]]) -> None:
@@ -400,14 +387,11 @@ def row_of_file(file: File) -> Mention:
 
 def described_by(change: Change, file: File, rows: Sequence[Block]) -> Mention:
     """The same of a file of which all that shows is at hand, in its order."""
-    live = [row for row in reversed(rows) if row.kind == BlockKind.ENTRY and _is_live(row)]
-    first = next((row for row in rows if row.expires_at is None), None)
+    lasting = [row for row in reversed(rows) if is_visible(row, FOR_GOOD)]
+    live = [row for row in lasting if row.kind == BlockKind.ENTRY and is_active(row)]
+    first = lasting[-1] if lasting else None
     told = _described(file, [live_entry(row) for row in live[:LOOKED_AT]], _heading_of(file.path, first))
     return replace(told, expires_at=files.last_expiry(change, file))
-
-
-def _is_live(row: Block) -> bool:
-    return row.expires_at is None and not row.superseded_by
 
 
 def _described(file: File, entries: Sequence[LiveEntry], heading: str) -> Mention:
@@ -446,7 +430,7 @@ def _shown_tags(entries: Sequence[LiveEntry]) -> list[str]:
 
 
 def _heading(file: File) -> str:
-    return _heading_of(file.path, files.live_blocks(file).filter(expires_at__isnull=True).first())
+    return _heading_of(file.path, files.live_blocks(file).filter(visible(FOR_GOOD)).first())
 
 
 def usual_description(path: str) -> str:

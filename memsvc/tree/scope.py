@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import Enum
 from uuid import UUID
 
 from django.db import (
@@ -26,7 +27,6 @@ from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Busy, TreeArchived, TreeError, TreeNotFound, Unavailable
 from memsvc.tree.models import Revision, Tree
-from tenants.actors import Actor
 
 # Locks, deadlocks and serialisation: someone else was in the way.
 _BUSY_STATES = ("55P03", "40001", "40P01")
@@ -41,12 +41,23 @@ class Whole(transaction.Atomic):
         super().__init__(using=DEFAULT_DB_ALIAS, savepoint=True, durable=False)
 
 
+class Exemption(Enum):
+    """Why a change may reach beyond what its access may write: it follows from what that may."""
+
+    INDEX = "the row of a file stands in an index that may lie above the access's folder"
+    EXPIRED = "files of which nobody sees anything any more give way, wherever they stand"
+
+
 @dataclass(slots=True)
 class Change:
-    """A revision in the making, inside the tree's lock."""
+    """A revision in the making, inside the tree's lock, and who makes it.
+
+    Whatever changes rows goes through `memsvc.tree.files`, which asks here first: a service that has checked nothing
+    still changes nothing that its access may not.
+    """
 
     tree: Tree
-    actor: Actor
+    access: Access
     at: datetime
     number: int
     made: bool = False
@@ -56,6 +67,21 @@ class Change:
     retired: list[UUID] = field(default_factory=list)
     # What the one who makes it has to know about what can't be found in it.
     warnings: list[WriteWarning] = field(default_factory=list)
+    _exemption: Exemption | None = None
+
+    def require_write(self, path: str) -> None:
+        """Refuse unless what stands at `path` may be changed now. Raises `ReadOnly` and `Forbidden`."""
+        if self._exemption is None:
+            self.access.require_write(path)
+
+    @contextmanager
+    def exempt(self, why: Exemption) -> Iterator[None]:
+        """Let what is done inside be done at any path. Keep it around nothing but the lines that change rows."""
+        before, self._exemption = self._exemption, why
+        try:
+            yield
+        finally:
+            self._exemption = before
 
     @property
     def current(self) -> int:
@@ -88,7 +114,7 @@ def changing(access: Access, action: str, *, message: str = "", rehearsed: bool 
             raise TreeNotFound(access.tree.name)
         if tree.archived_at is not None:
             raise TreeArchived(tree.name)
-        change = Change(tree=tree, actor=access.actor, at=datetime.now(tz=UTC), number=tree.revision + 1)
+        change = Change(tree=tree, access=access, at=datetime.now(tz=UTC), number=tree.revision + 1)
         yield change
         if change.made:
             _record(change, action, message)
@@ -118,9 +144,9 @@ def _record(change: Change, action: str, message: str) -> None:
         tree_id=change.tree.pk,
         number=change.number,
         at=change.at,
-        actor_kind=change.actor.kind,
-        actor_id=change.actor.id,
-        actor_name=change.actor.name,
+        actor_kind=change.access.actor.kind,
+        actor_id=change.access.actor.id,
+        actor_name=change.access.actor.name,
         action=action,
         message=message,
     )
@@ -161,4 +187,4 @@ def _translated(error: DatabaseError | InterfaceError) -> TreeError | None:
     return Unavailable() if passes and isinstance(error, (OperationalError, InterfaceError)) else None
 
 
-__all__ = ["Change", "TreeError", "Whole", "changing", "deriving", "holding", "reading"]
+__all__ = ["Change", "Exemption", "TreeError", "Whole", "changing", "deriving", "holding", "reading"]

@@ -11,10 +11,11 @@ from functools import partial
 
 from memsvc import format
 from memsvc.contract.entries import EntryRetired, EntryWritten
+from memsvc.contract.errors import ErrorCode
 from memsvc.contract.files import BatchResult, Deleted, Edited, Moved, Told, Uploaded, Written
 from memsvc.contract.history import Restored, Undone
 from memsvc.format import (
-    FormatError,
+    CodedError,
     InvalidText,
     canonical_folder,
     canonical_path,
@@ -37,7 +38,6 @@ from memsvc.tree.errors import (
     PreconditionFailed,
     RootRefused,
     TooLarge,
-    TreeError,
     UndoRefused,
 )
 from memsvc.tree.models import Block, File
@@ -136,7 +136,7 @@ def supersede_entry(
     return _one(
         access,
         "entry.supersede",
-        lambda change: entries.supersede(change, access, entry_id, successor),
+        lambda change: entries.supersede(change, entry_id, successor),
         message,
     )
 
@@ -145,7 +145,7 @@ def retire_entry(
     access: Access, entry_id: str, *, precondition: Precondition | None = None, message: str = ""
 ) -> EntryRetired:
     """Take an entry out of its file without a successor; the revisions before keep it."""
-    return _one(access, "entry.retire", _retire_entry(access, RetireEntry(entry_id, precondition)), message)
+    return _one(access, "entry.retire", _retire_entry(RetireEntry(entry_id, precondition)), message)
 
 
 def batch(
@@ -164,7 +164,7 @@ def _naming[R](index: int, act: Callable[[], R]) -> R:
     """Let an error of one operation say which it was."""
     try:
         return act()
-    except (TreeError, FormatError) as error:
+    except CodedError as error:
         raise BatchFailed(index, error) from error
 
 
@@ -183,7 +183,7 @@ def _step(access: Access, operation: Operation) -> Step[OperationResult]:
         case AddEntry():
             return _add_entry(access, operation)
         case RetireEntry():
-            return _retire_entry(access, operation)
+            return _retire_entry(operation)
 
 
 def upload_files(access: Access, uploads: Sequence[tuple[str, bytes]]) -> list[Uploaded]:
@@ -203,12 +203,8 @@ def upload_files(access: Access, uploads: Sequence[tuple[str, bytes]]) -> list[U
 def _verdict[R](path: str, act: Callable[[], R]) -> R | Uploaded:
     try:
         return act()
-    except format.InvalidPath:
-        return Uploaded(path, "invalid_path")
-    except IsFolder:
-        return Uploaded(path, "is_directory")
-    except Forbidden:
-        return Uploaded(path, "permission_denied")
+    except (format.InvalidPath, IsFolder, Forbidden) as error:
+        return Uploaded(path, ErrorCode(error.code).verdict)
     except (PathTaken, TooLarge) as error:
         return Uploaded(path, str(error))
 
@@ -253,7 +249,7 @@ def import_files(
     ):
         revision = 0
         with suppress(_NotKept), one_revision(access, "tree.import", message, rehearsed=rehearse) as change:
-            bringing = importing.Import(change, access, on_conflict)
+            bringing = importing.Import(change, on_conflict)
             for group in some:
                 bringing.bring_files(group)
             change.index_behind = bool(bringing.files)
@@ -545,8 +541,8 @@ def _make_way(change: Change, destination: str, *, overwrite: bool) -> None:
 
 def _add_entry(access: Access, operation: AddEntry) -> Step[EntryWritten]:
     composed = entries.compose(access, operation.draft)
-    return lambda change: entries.add(change, access, composed)
+    return lambda change: entries.add(change, composed)
 
 
-def _retire_entry(access: Access, operation: RetireEntry) -> Step[EntryRetired]:
-    return lambda change: entries.retire(change, access, operation.entry_id, operation.precondition)
+def _retire_entry(operation: RetireEntry) -> Step[EntryRetired]:
+    return lambda change: entries.retire(change, operation.entry_id, operation.precondition)

@@ -16,6 +16,7 @@ from memsvc.format import BlockKind
 from memsvc.format.entries import trimmed_body
 from memsvc.tree.errors import TreeNotFound
 from memsvc.tree.models import Block, File, Revision, Tree
+from memsvc.tree.visibility import FOR_GOOD, active_sql, standing_sql, visible_sql
 from memsvc.tree.words import Terms, entry_terms
 from tenants.rows import columns, execute, instance, names, one, prepared
 
@@ -85,7 +86,7 @@ def tree_now(tree: Tree) -> Tree:
 
 _FILE_AT = f"""
 SELECT {columns(File, "f")} FROM tree_file f
-WHERE tenant_id = %s AND tree_id = %s AND path = %s AND removed_in IS NULL
+WHERE f.tenant_id = %s AND f.tree_id = %s AND f.path = %s AND {standing_sql("f")}
 """
 
 
@@ -95,14 +96,14 @@ def file_at(tree: Tree, path: str) -> File | None:
     return instance(File, row) if row else None
 
 
-_PATHS_IN_USE = """
+_PATHS_IN_USE = f"""
 SELECT wanted.path FROM unnest(%s::text[]) AS wanted (path) WHERE EXISTS (
     SELECT FROM tree_file f
-    WHERE f.tenant_id = %s AND f.tree_id = %s AND f.removed_in IS NULL
+    WHERE f.tenant_id = %s AND f.tree_id = %s AND {standing_sql("f")}
       AND f.path > (wanted.path || '/') COLLATE "C" AND f.path < (wanted.path || '0') COLLATE "C"
 )
 UNION ALL
-SELECT path FROM tree_file WHERE tenant_id = %s AND tree_id = %s AND removed_in IS NULL AND path = ANY(%s)
+SELECT path FROM tree_file f WHERE tenant_id = %s AND tree_id = %s AND {standing_sql("f")} AND path = ANY(%s)
 """
 
 
@@ -116,16 +117,16 @@ def paths_in_use(tree: Tree, paths: Sequence[str], above: Sequence[str]) -> set[
 
 _END_OF_FILE = f"""
 SELECT EXISTS (
-           SELECT FROM tree_block
-           WHERE tenant_id = t.tenant_id AND tree_id = t.id AND entry_id = %s
-             AND kind = 'entry' AND NOT duplicate AND removed_in IS NULL
+           SELECT FROM tree_block b
+           WHERE b.tenant_id = t.tenant_id AND b.tree_id = t.id AND b.entry_id = %s
+             AND b.kind = 'entry' AND NOT b.duplicate AND {standing_sql("b")}
        ),
        {columns(File, "f")}, {columns(Block, "b")}
 FROM tree_tree t
-LEFT JOIN tree_file f ON f.tenant_id = t.tenant_id AND f.tree_id = t.id AND f.path = %s AND f.removed_in IS NULL
+LEFT JOIN tree_file f ON f.tenant_id = t.tenant_id AND f.tree_id = t.id AND f.path = %s AND {standing_sql("f")}
 LEFT JOIN LATERAL (
-    SELECT * FROM tree_block
-    WHERE tenant_id = f.tenant_id AND file_id = f.id AND removed_in IS NULL
+    SELECT * FROM tree_block b
+    WHERE b.tenant_id = f.tenant_id AND b.file_id = f.id AND {standing_sql("b")}
     ORDER BY position DESC LIMIT 1
 ) b ON true
 WHERE t.tenant_id = %s AND t.id = %s
@@ -144,11 +145,11 @@ _INDEX_ROW = f"""
 SELECT {columns(File, "f")}, {columns(Block, "b")}
 FROM tree_file f
 LEFT JOIN LATERAL (
-    SELECT * FROM tree_block
-    WHERE tenant_id = f.tenant_id AND file_id = f.id AND row_path = %s AND kind = 'row' AND removed_in IS NULL
+    SELECT * FROM tree_block b
+    WHERE b.tenant_id = f.tenant_id AND b.file_id = f.id AND b.row_path = %s AND b.kind = 'row' AND {standing_sql("b")}
     ORDER BY position DESC LIMIT 1
 ) b ON true
-WHERE f.tenant_id = %s AND f.tree_id = %s AND f.path = %s AND f.removed_in IS NULL
+WHERE f.tenant_id = %s AND f.tree_id = %s AND f.path = %s AND {standing_sql("f")}
 """
 
 
@@ -172,10 +173,13 @@ class LiveEntry(NamedTuple):
 # How much of a body is looked at for a line that says something.
 BEGINNING = 4_000
 
+# Entries that hold and go on to, unless somebody changes that: an index says what they say, and the tree counts them.
+_ENTRY = f"b.kind = 'entry' AND {visible_sql('b', FOR_GOOD)}"
+_HOLDS = f"{standing_sql('b')} AND {_ENTRY} AND {active_sql('b')}"
+
 _LAST_ENTRIES = f"""
-SELECT created, summary, tags, left(text, {BEGINNING}) FROM tree_block
-WHERE tenant_id = %s AND file_id = %s AND removed_in IS NULL
-  AND kind = 'entry' AND expires_at IS NULL AND superseded_by = ''
+SELECT created, summary, tags, left(text, {BEGINNING}) FROM tree_block b
+WHERE tenant_id = %s AND file_id = %s AND {_HOLDS}
 ORDER BY position DESC LIMIT %s
 """
 
@@ -194,9 +198,8 @@ def live_entry(block: Block) -> LiveEntry:
 
 
 _EVER_SAID = f"""
-SELECT created, summary, tags, left(text, {BEGINNING}) FROM tree_block
-WHERE tenant_id = %s AND file_id = %s AND kind = 'entry' AND strpos(search_text, %s) > 0
-  AND (NOT %s OR (removed_in IS NULL AND expires_at IS NULL AND superseded_by = ''))
+SELECT created, summary, tags, left(text, {BEGINNING}) FROM tree_block b
+WHERE tenant_id = %s AND file_id = %s AND kind = 'entry' AND strpos(search_text, %s) > 0 AND (NOT %s OR ({_HOLDS}))
 ORDER BY position DESC LIMIT 1000
 """
 _EVER_TAGGED = """
@@ -224,7 +227,7 @@ SELECT {columns(Block, "b")}, {columns(File, "f")}
 FROM tree_block b
 JOIN tree_file f ON f.tenant_id = b.tenant_id AND f.tree_id = b.tree_id AND f.id = b.file_id
 WHERE b.tenant_id = %s AND b.tree_id = %s AND b.entry_id = %s
-  AND b.kind = 'entry' AND NOT b.duplicate AND b.removed_in IS NULL
+  AND b.kind = 'entry' AND NOT b.duplicate AND {standing_sql("b")}
 """
 
 
@@ -383,19 +386,18 @@ def _at_once(*changes: _Statement) -> None:
 
 # What a change adds to the counts of a tree, and what it takes from them. Its own rows are found by its number, and
 # those that it only retired by their ids.
-_RECORD = """
+_RECORD = f"""
 WITH change AS (
-    SELECT 1 AS sign, words FROM tree_block
-    WHERE tenant_id = %(tenant_id)s AND tree_id = %(tree_id)s AND added_in = %(number)s AND removed_in IS NULL
-      AND kind = 'entry' AND expires_at IS NULL AND superseded_by = ''
+    SELECT 1 AS sign, words FROM tree_block b
+    WHERE tenant_id = %(tenant_id)s AND tree_id = %(tree_id)s AND added_in = %(number)s AND {_HOLDS}
     UNION ALL
-    SELECT -1, words FROM tree_block
+    SELECT -1, words FROM tree_block b
     WHERE tenant_id = %(tenant_id)s AND tree_id = %(tree_id)s AND removed_in = %(number)s AND added_in < %(number)s
-      AND kind = 'entry' AND expires_at IS NULL AND (superseded_by = '' OR superseded_in = %(number)s)
+      AND {_ENTRY} AND {active_sql("b", "%(number)s - 1")}
     UNION ALL
-    SELECT -1, words FROM tree_block
-    WHERE tenant_id = %(tenant_id)s AND id = ANY(%(retired)s) AND removed_in IS NULL AND added_in < %(number)s
-      AND kind = 'entry' AND expires_at IS NULL
+    SELECT -1, words FROM tree_block b
+    WHERE tenant_id = %(tenant_id)s AND id = ANY(%(retired)s) AND {standing_sql("b")} AND added_in < %(number)s
+      AND {_ENTRY}
 ), counted AS (
     UPDATE tree_tree
     SET revision = %(number)s, index_behind = %(index_behind)s,
@@ -415,11 +417,10 @@ def record(revision: Revision, *, index_behind: bool, retired: Sequence[UUID]) -
     execute(_RECORD, values | {"index_behind": index_behind, "retired": [*retired]})
 
 
-_COUNT = """
+_COUNT = f"""
 UPDATE tree_tree t SET entry_count = c.entries, term_count = c.terms FROM (
-    SELECT count(*) AS entries, coalesce(sum(words), 0) AS terms FROM tree_block
-    WHERE tenant_id = %(tenant)s AND tree_id = %(tree)s AND removed_in IS NULL
-      AND kind = 'entry' AND expires_at IS NULL AND superseded_by = ''
+    SELECT count(*) AS entries, coalesce(sum(words), 0) AS terms FROM tree_block b
+    WHERE tenant_id = %(tenant)s AND tree_id = %(tree)s AND {_HOLDS}
 ) c WHERE t.tenant_id = %(tenant)s AND t.id = %(tree)s
 """
 

@@ -17,10 +17,11 @@ from memsvc.format import InvalidText, checked_text
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Forbidden, StoreNotFound, TreeArchived, TreeExists, TreeNotFound
-from memsvc.tree.models import DEFAULT_LANGUAGE, LIVE, Block, File, Tree
+from memsvc.tree.models import DEFAULT_LANGUAGE, Block, File, Tree
 from memsvc.tree.reads.cursors import after_entry, after_text, cursor_of_entry, cursor_of_text
 from memsvc.tree.reads.moment import moment
 from memsvc.tree.scope import holding
+from memsvc.tree.visibility import to_be_counted
 from tenants.idempotency import forget_tree
 from tenants.models import Tenant
 
@@ -143,9 +144,9 @@ def measure(access: Access) -> TreeSize:
     """How much an access sees of its tree."""
     with moment(access) as now:
         files = now.files()
-        must_be_counted = Q(next_expiry__lte=now.at) | Q(size=0)
-        listed = now.listed(list(files.filter(must_be_counted)))
-        counted = files.exclude(must_be_counted).aggregate(count=Count("pk"), size=Sum("size"))
+        untold = to_be_counted(now.at)
+        listed = now.listed(list(files.filter(untold)))
+        counted = files.exclude(untold).aggregate(count=Count("pk"), size=Sum("size"))
         entries = now.blocks().entries()
         if access.prefix != "/":
             entries = entries.filter(file__in=files.order_by().values("pk"))
@@ -155,8 +156,8 @@ def measure(access: Access) -> TreeSize:
 
 def measure_all(tenant: Tenant) -> Stored:
     """How many trees a tenant has, and how much is in all of them together."""
-    live = File.objects.filter(LIVE, tenant=tenant).aggregate(count=Count("pk"), size=Sum("size"))
-    entries = Block.objects.filter(LIVE, tenant=tenant).entries().visible().count()
+    live = File.objects.filter(tenant=tenant).standing(None).aggregate(count=Count("pk"), size=Sum("size"))
+    entries = Block.objects.filter(tenant=tenant).standing(None).entries().visible().count()
     trees = Tree.objects.filter(tenant=tenant).count()
     return Stored(trees=trees, files=live["count"], entries=entries, bytes=live["size"] or 0)
 

@@ -7,10 +7,17 @@ from django.db import IntegrityError, connection
 from django.utils import timezone
 
 from tenants.actors import Actor, ActorKind
-from tenants.errors import InvalidKey, InvalidTenant, TenantExists
 from tenants.models import ApiKey, Membership, Role, Tenant, User
 from tenants.secrets import parse_key_text
-from tenants.services import create_key, create_tenant, revoke_key, set_member
+from tenants.services import (
+    InvalidKey,
+    InvalidTenant,
+    TenantExists,
+    create_key,
+    create_tenant,
+    revoke_key,
+    set_member,
+)
 from tests.people import READ, WRITE, make_key
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from memsvc.transfer.archives import Archive, Limits
-from memsvc.transfer.errors import ArchiveTooLarge, ImportRefused, InvalidArchive
+from memsvc.transfer.refusals import ArchiveTooLarge, ImportRefused, InvalidArchive
 from memsvc.tree.access import Access
 from tests.transfer.support import bring, everything, zip_by_hand, zip_of
 

@@ -13,10 +13,10 @@ from memsvc.contract.imports import ImportReport, Outcome
 from memsvc.format import Confidence, FormatError, MemoryCategory
 from memsvc.recall.accesses import Accesses, accesses_of
 from memsvc.recall.models import AccessCount
-from memsvc.transfer.errors import ImportRefused, InvalidArchive
 from memsvc.transfer.exports import export_jsonl
 from memsvc.transfer.foreign import import_jsonl
 from memsvc.transfer.imports import import_directory
+from memsvc.transfer.refusals import ImportRefused, InvalidArchive
 from memsvc.tree import arrivals, reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import EntryDraft

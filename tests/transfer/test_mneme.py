@@ -11,9 +11,9 @@ import pytest
 
 from memsvc.format import Confidence, FormatError, MemoryCategory
 from memsvc.recall.accesses import Accesses, accesses_of
-from memsvc.transfer.errors import ImportRefused, InvalidArchive
 from memsvc.transfer.exports import export_jsonl
 from memsvc.transfer.mneme import import_mneme
+from memsvc.transfer.refusals import ImportRefused, InvalidArchive
 from memsvc.tree import reads
 from memsvc.tree.access import Access
 from memsvc.tree.reads import EntryFilter

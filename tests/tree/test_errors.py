@@ -23,7 +23,7 @@ from tests.tree.support import access_to, add, entry_text
 pytestmark = pytest.mark.django_db
 
 # Kinds of errors, which are not raised themselves.
-KINDS = {errors.NotFound, errors.Conflict, errors.EditRefused}
+KINDS = {errors.AtPath, errors.NotFound, errors.Conflict, errors.EditRefused}
 # Raised by what needs other connections; see test_concurrency.py and test_connections.py.
 ELSEWHERE = {errors.Busy, errors.Unavailable}
 

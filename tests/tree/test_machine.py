@@ -232,10 +232,13 @@ class Tree(RuleBasedStateMachine):
 
     @rule()
     def a_day_passes(self) -> None:
-        blocks = Block.objects.of(self.access.tree).standing(None).entries()
+        blocks = Block.objects.of(self.access.tree).standing(None)
         expiring = blocks.filter(expires_at__lt=in_days(1), expires_at__gt=in_days(0))
-        for entry_id in expiring.values_list("entry_id", flat=True):
+        for entry_id in expiring.entries().values_list("entry_id", flat=True):
             self.model.retire(entry_id)
+        # Of a file that was moved to where none is read as markdown, what were entries.
+        for path, text in expiring.filter(kind="text").values_list("file__path", "text"):
+            self.model.files[path] = self.model.files[path].replace(text.encode(), b"", 1)
         days_pass(self.access)
         self.has_expired = True
         # What is hidden now is hidden in every earlier revision too.

@@ -22,9 +22,8 @@ from memsvc.tree.reads.versions import VersionFilter, list_versions, read_versio
 from memsvc.tree.retention import Pruned, prune, prune_to
 from memsvc.tree.scope import changing
 from memsvc.tree.trees import archive_tree, create_tree
-from tenants.errors import InvalidTenant
 from tenants.models import Tenant
-from tenants.services import keep_history
+from tenants.services import InvalidTenant, keep_history
 from tests.tree.support import FACTS, access_to, add, contents, revision, revisions, text
 
 NOTE = "/notes/a.md"

@@ -7,7 +7,7 @@ from uuid import UUID
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memsvc.api.memory_stores import answers, errors, ids, pages
+from memsvc.api.memory_stores import answers, envelope, ids, pages
 from memsvc.api.memory_stores.authentication import EitherHeaderAuthentication
 from memsvc.api.memory_stores.serializers import MAX_LISTED_IN_FULL, DoorQuery, View
 from memsvc.api.problems import InvalidRequest
@@ -38,7 +38,7 @@ class DoorView(TenantView):
             raise InvalidRequest("If-Match and If-None-Match are not taken here; send a precondition.")
 
     def get_exception_handler(self) -> Any:
-        return errors.handle
+        return envelope.handle
 
     @property
     def with_content(self) -> bool:

@@ -28,6 +28,7 @@ from memsvc.tree.models import Block, BlockQuerySet, Revision
 from memsvc.tree.reads.cursors import after_entry, cursor_of_entry
 from memsvc.tree.reads.metadata import with_metadata
 from memsvc.tree.reads.moment import Moment, moment
+from memsvc.tree.visibility import active
 from memsvc.tree.words import tag_keys
 
 MAX_FOUND = 1000
@@ -179,13 +180,9 @@ def _filtered(now: Moment, entries: BlockQuerySet, wanted: EntryFilter) -> Block
     if wanted.metadata is not None:
         entries = entries.filter(with_metadata(wanted.metadata))
     if wanted.active is not None:
-        entries = entries.filter(_is_active(now) if wanted.active else ~_is_active(now))
+        holds = active(now.revision)
+        entries = entries.filter(holds if wanted.active else ~holds)
     return entries
-
-
-def _is_active(now: Moment) -> Q:
-    active = Q(superseded_by="")
-    return active if now.revision is None else active | Q(superseded_in__gt=now.revision)
 
 
 class Row(Func):
@@ -208,7 +205,7 @@ def _within(now: Moment, entries: BlockQuerySet, path_prefix: str | None) -> Blo
     if now.revision is not None:
         files = now.files()
         for prefix in prefixes:
-            files = files.under(prefix) | files.filter(path=prefix)
+            files = files.at_or_below(prefix)
         ids = [id for pair in files.values_list("pk", "former_of") for id in pair if id]
         return entries.filter(file_id__in=ids)
     for prefix in prefixes:

@@ -62,7 +62,7 @@ def list_files(
     folder = canonical_folder(prefix)
     limit = max(1, min(limit, MAX_LISTED))
     with moment(access, revision) as now:
-        files = now.files() if folder == "/" else now.files().under(folder) | now.files().filter(path=folder)
+        files = now.files().at_or_below(folder)
         if after is not None:
             files = files.filter(path__gt=after_text(after))
         rows = list(files.order_by("path")[: limit + 1])

@@ -204,7 +204,7 @@ class _Span:
 
     def _expired(self, ids: set[UUID]) -> set[UUID]:
         """Those of which something has disappeared, ever."""
-        blocks = Block.objects.of(self.now.access.tree).filter(file_id__in=ids, expires_at__lte=self.now.at)
+        blocks = Block.objects.of(self.now.access.tree).filter(file_id__in=ids).exclude(self.now.visible)
         return set(blocks.values_list("file_id", flat=True)) if ids else set()
 
     def _hidden(self, expired: set[UUID], revision: int) -> set[UUID]:

@@ -13,7 +13,7 @@ from memsvc.format.globs import compile_glob
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.files import decodes
-from memsvc.tree.models import File, FileQuerySet
+from memsvc.tree.models import File
 from memsvc.tree.reads.moment import Moment, moment
 
 # Only these part what a search shows, as a person's grep does. A match has the number of the line, as `read_lines`
@@ -28,7 +28,7 @@ def glob(
     folder = canonical_folder(folder)
     matches = compile_glob(pattern)
     with moment(access, revision) as now:
-        files = _searched(now, folder).order_by("path")
+        files = now.files().at_or_below(folder).order_by("path")
         return now.listed([file for file in files if matches(_relative(file.path, folder))])
 
 
@@ -92,7 +92,7 @@ def _lines(text: str) -> list[str]:
 
 def _files_with(now: Moment, pattern: str, folder: str) -> list[File]:
     """The files that may hold the pattern; the database passes over the others without sending them."""
-    files = _searched(now, folder)
+    files = now.files().at_or_below(folder)
     if pattern:
         holding = set(now.blocks().filter(_holds(pattern)).values_list("file_id", flat=True).distinct())
         return [file for file in files.order_by("path") if file.content_id in holding]
@@ -105,10 +105,6 @@ def _holds(pattern: str) -> Q:
     retired = Concat(Value("superseded_by: "), F("superseded_by"), output_field=TextField())
     in_spliced_line = Q(superseded_in__isnull=False) & Q(GreaterThan(StrIndex(retired, Value(pattern)), 0))
     return Q(head__contains=pattern) | Q(text__contains=pattern) | in_spliced_line
-
-
-def _searched(now: Moment, folder: str) -> FileQuerySet:
-    return now.files() if folder == "/" else now.files().under(folder) | now.files().filter(path=folder)
 
 
 def _relative(path: str, folder: str) -> str:

@@ -17,6 +17,7 @@ from memsvc.tree.errors import FileNotFound
 from memsvc.tree.files import rendered_lines, rendered_size
 from memsvc.tree.models import Block, BlockQuerySet, File, FileQuerySet, Revision, Tree
 from memsvc.tree.scope import reading
+from memsvc.tree.visibility import is_visible, must_be_counted, visible
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,7 @@ class Moment:
         return statements.tree_now(self.access.tree)
 
     def files(self) -> FileQuerySet:
-        files = File.objects.of(self.access.tree).standing(self.revision)
-        prefix = self.access.prefix
-        return (
-            files
-            if prefix == "/"
-            else files.filter(Q(path=prefix) | Q(path__gt=prefix + "/", path__lt=prefix + "0"))
-        )
+        return File.objects.of(self.access.tree).standing(self.revision).at_or_below(self.access.prefix)
 
     def blocks(self) -> BlockQuerySet:
         """All visible blocks of the tree; callers narrow them to files that the access sees."""
@@ -47,10 +42,10 @@ class Moment:
 
     @property
     def visible(self) -> Q:
-        return Q(expires_at__isnull=True) | Q(expires_at__gt=self.at)
+        return visible(self.at)
 
     def shows(self, block: Block) -> bool:
-        return block.expires_at is None or block.expires_at > self.at
+        return is_visible(block, self.at)
 
     def blocks_of(self, file: File) -> BlockQuerySet:
         return self.blocks().filter(file_id=file.content_id).order_by("position")
@@ -80,9 +75,7 @@ class Moment:
         return [each for each in described if each is not None]
 
     def _must_be_counted(self, file: File) -> bool:
-        has_expired = file.next_expiry is not None and file.next_expiry <= self.at
-        # Nothing in it, or nothing of it to be seen any more: the row alone can't tell.
-        return self.revision is not None or has_expired or file.size == 0
+        return self.revision is not None or must_be_counted(file, self.at)
 
     def _totals(self, files: Sequence[File]) -> dict[UUID, dict[str, Any]]:
         """Per content: what its visible blocks add up to, and the revision that last changed it."""

@@ -8,9 +8,11 @@ from memsvc.format import MAX_ROW_TAGS, BlockKind, IndexRow
 from memsvc.format.text import folded
 from memsvc.tree import router, statements
 from memsvc.tree.access import Access
+from memsvc.tree.files import live_blocks
 from memsvc.tree.models import Block, BlockQuerySet, File, Tree
 from memsvc.tree.router import Mention, Origin
 from memsvc.tree.scope import reading
+from memsvc.tree.visibility import FOR_GOOD, active, visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,7 @@ def misstatements(access: Access) -> list[Misstatement]:
 
 def _in_index(tree: Tree, index: File) -> Iterator[Misstatement]:
     below = {file.path: file for file in File.objects.of(tree).standing(None).under(index.parent)}
-    rows = Block.objects.of_file(index).standing(None).visible().filter(kind=BlockKind.ROW)
+    rows = live_blocks(index).visible().filter(kind=BlockKind.ROW)
     # Of several rows about a file the last one counts.
     for block in {row.row_path: row for row in rows}.values():
         file, row = below.get(f"{index.parent}/{block.row_path}"), format.parse_row(block.text)
@@ -72,4 +74,4 @@ def _is_said_further_up(file: File, description: str, told: Mention) -> bool:
 
 
 def _live(file: File) -> BlockQuerySet:
-    return Block.objects.of_file(file).standing(None).entries().filter(expires_at=None, superseded_by="")
+    return live_blocks(file).entries().filter(visible(FOR_GOOD), active(None))

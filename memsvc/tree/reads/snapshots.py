@@ -12,6 +12,7 @@ from memsvc.tree.access import Access
 from memsvc.tree.blocks import rendered
 from memsvc.tree.models import File, Revision, Tree
 from memsvc.tree.reads.moment import Moment, moment
+from memsvc.tree.visibility import EXPIRING
 
 # Files are read in groups of about this many bytes; one that is larger is streamed by itself.
 _GROUP_BYTES = 1024 * 1024
@@ -56,9 +57,7 @@ class Snapshot:
         """When blocks disappear by themselves, by the path of their file."""
         found = Expiring()
         now = self._moment
-        expiring = list(
-            now.blocks().filter(expires_at__isnull=False).values_list("file_id", flat=True).distinct()
-        )
+        expiring = list(now.blocks().filter(EXPIRING).values_list("file_id", flat=True).distinct())
         if not expiring:
             return found
         paths = {file.content_id: file.path for file in now.files()}

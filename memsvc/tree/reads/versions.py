@@ -24,6 +24,7 @@ from memsvc.tree.reads.cursors import after_version, cursor_of_version
 from memsvc.tree.reads.history import read_revision, revisions_of
 from memsvc.tree.reads.moment import Moment, moment
 from memsvc.tree.results import MemoryVersion, RedactionRead, VersionsPage
+from memsvc.tree.visibility import VISIBLE_BY
 
 # What a memory may be made with, and what a list shows of each.
 MAX_CONTENT_BYTES = 102_400
@@ -261,7 +262,7 @@ def _lives(now: Moment, ids: set[UUID]) -> _Lives:
     hidden = set(blocks.exclude(now.visible).values_list("file_id", flat=True))
     hiding: dict[UUID, list[Block]] = defaultdict(list)
     if hidden:
-        bare = blocks.filter(file_id__in=hidden).only("file_id", "added_in", "removed_in", "expires_at")
+        bare = blocks.filter(file_id__in=hidden).only("file_id", "added_in", "removed_in", *VISIBLE_BY)
         for block in bare:
             hiding[block.file_id].append(block)
     return _Lives(now, stays, hiding)

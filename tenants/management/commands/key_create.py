@@ -4,10 +4,9 @@ from datetime import datetime, timedelta
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from tenants.errors import TenantError
 from tenants.management.arguments import tenant_named
 from tenants.scopes import Scope
-from tenants.services import create_key
+from tenants.services import TenantError, create_key
 
 
 class Command(BaseCommand):

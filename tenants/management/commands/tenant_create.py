@@ -2,8 +2,7 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
 
-from tenants.errors import TenantError
-from tenants.services import create_tenant
+from tenants.services import TenantError, create_tenant
 
 
 class Command(BaseCommand):

@@ -2,9 +2,8 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
 
-from tenants.errors import TenantError
 from tenants.management.arguments import tenant_named
-from tenants.services import keep_history
+from tenants.services import TenantError, keep_history
 
 
 class Command(BaseCommand):

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import Any
 
 from django.http import HttpRequest, JsonResponse
@@ -11,33 +10,21 @@ from django.http.response import HttpResponse, HttpResponseBase
 from memsvc.api import problems
 from memsvc.api.memory_stores.ids import memory_id
 from memsvc.api.problems import API_ROOT, MEDIA_TYPE
+from memsvc.contract.errors import ErrorCode
 from memsvc.tree.errors import MemoryPathConflict
 
 ROOT = f"{API_ROOT}memory_stores"
 
 # What a problem says of itself, which the envelope says in its own way.
 _OWN_MEMBERS = ("type", "title", "status", "code", "detail", "request_id")
-_TYPES_OF_CODES = {
-    "memory_precondition_failed": "memory_precondition_failed_error",
-    "memory_path_conflict": "memory_path_conflict_error",
-}
-_TYPES = {
-    HTTPStatus.UNAUTHORIZED: "authentication_error",
-    HTTPStatus.FORBIDDEN: "permission_error",
-    HTTPStatus.NOT_FOUND: "not_found_error",
-    HTTPStatus.CONFLICT: "conflict_error",
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "request_too_large",
-    HTTPStatus.TOO_MANY_REQUESTS: "rate_limit_error",
-    HTTPStatus.SERVICE_UNAVAILABLE: "overloaded_error",
-}
 
 
 def handle(error: Exception, context: object = None) -> HttpResponse | None:
     """As everywhere; a conflict names the other memory as this door does, or by nothing."""
     if isinstance(error, MemoryPathConflict):
         other = memory_id(error.conflicting_id) if error.conflicting_id else ""
-        members = {"conflicting_memory_id": other, "conflicting_path": error.conflicting_path}
-        return problems.problem(409, error.code, str(error), members=members)
+        members = {"conflicting_memory_id": other, **error.members}
+        return problems.problem(error.code, error.detail, members=members)
     return problems.handle(error, context)
 
 
@@ -69,11 +56,6 @@ def _in_envelope(response: HttpResponse) -> HttpResponse:
 def envelope(problem: dict[str, Any]) -> dict[str, Any]:
     """The error of a problem; `code` is the one that memsvc's own interface has for it."""
     members = {name: value for name, value in problem.items() if name not in _OWN_MEMBERS}
-    error = {"type": error_type(problem), "message": problem["detail"], "code": problem["code"], **members}
+    code = ErrorCode(problem["code"])
+    error = {"type": code.store_type, "message": problem["detail"], "code": code, **members}
     return {"type": "error", "error": error, "request_id": problem["request_id"]}
-
-
-def error_type(problem: dict[str, Any]) -> str:
-    status = problem["status"]
-    by_status = _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error")
-    return _TYPES_OF_CODES.get(problem["code"], by_status)
