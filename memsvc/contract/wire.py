@@ -348,7 +348,8 @@ def _require_object(data: Json) -> dict[str, Json]:
 
 def _instant(at: datetime) -> str:
     """In UTC, whatever offset it was given with: the one form in which every later read has it, too."""
-    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    text = (at if at.tzinfo is UTC else at.astimezone(UTC)).isoformat()
+    return text[:-6] + "Z"
 
 
 _ANY_OBJECT: Final = Form(lambda names: {"type": "object"}, _require_object, dict)
