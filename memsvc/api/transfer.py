@@ -13,6 +13,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from memsvc.api.answers import answer
 from memsvc.api.moments import revision_of
 from memsvc.api.parsers import copy_body, declared_length
 from memsvc.api.problems import InvalidRequest
@@ -131,4 +132,4 @@ class ImportsView(TreeView):
             dry_run=self.params["dry_run"],
             only=self.params["only"],
         )
-        return Response(report.as_json())
+        return answer(report)

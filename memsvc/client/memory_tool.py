@@ -17,8 +17,8 @@ from memsvc.client.errors import Conflict, MemsvcError, NotFound, PreconditionFa
 from memsvc.client.http import MemsvcClient
 from memsvc.client.records import Told
 from memsvc.contract.errors import ErrorCode
+from memsvc.contract.files import warnings_text
 from memsvc.format import count_lines, dominant_newline, places_of, plain_line_ends, text_lines
-from memsvc.format.problems import warnings_text
 from memsvc.format.refusals import sendable
 
 MEMORIES: Final = "/memories"

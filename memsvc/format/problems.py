@@ -1,10 +1,9 @@
 """What of a memory file can't be found as an entry although it looks like one, for its writer to be told."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Protocol
 
 from memsvc.format.blocks import Block, BlockKind
 from memsvc.format.fences import BOM, NO_FRONTMATTER, Fence, entry_spans, structure
@@ -31,15 +30,6 @@ class Problem:
     line: int
     code: str
     reason: str
-
-
-class WarningLike(Protocol):
-    @property
-    def line(self) -> int: ...
-    @property
-    def code(self) -> str: ...
-    @property
-    def reason(self) -> str: ...
 
 
 _ADVICE = {
@@ -76,11 +66,6 @@ def problems_in(
                 found += [(position + at, code, why) for at, code, why in told]
             position += len(raw)
     return _with_lines(blocks, sorted(found))
-
-
-def warnings_text(warnings: Iterable[WarningLike]) -> str:
-    """Warnings for a model, a line for each."""
-    return "\n".join(f"- line {each.line}: {each.reason}" for each in warnings)
 
 
 def closed_code(line: int) -> Problem:

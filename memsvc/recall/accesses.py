@@ -16,13 +16,13 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from memsvc.contract.entries import EntryRead
 from memsvc.recall.models import AccessCount
 from memsvc.tree import reads, statements
 from memsvc.tree.access import Access
 from memsvc.tree.moment import moment
 from memsvc.tree.reads import EntryFilter
 from memsvc.tree.reads.entries import matching
-from memsvc.tree.results import EntryRead
 from memsvc.tree.scope import deriving
 from memsvc.tree.visibility import standing_sql
 from tenants.batching import Batch

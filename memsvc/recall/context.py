@@ -2,12 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from memsvc import format as memory_format
+from memsvc.contract.context import Context, ContextFormat
 from memsvc.format import MemoryCategory
 from memsvc.recall import harness, shapes
 from memsvc.recall.accesses import note_accesses
@@ -39,39 +39,6 @@ RULES_SHARE: Final = 0.5
 _TOKENS_AN_ENTRY: Final = 20
 _FEWEST, _MOST = 20, 300
 _RULES: Final = (MemoryCategory.PREFERENCES, MemoryCategory.RULES)
-
-
-class ContextFormat(StrEnum):
-    MARKDOWN = "markdown"
-    XML = "xml"
-    MESSAGES = "messages"
-    PYDANTIC_DEEP = "pydantic-deep"
-    HARNESS = "harness"
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """`entries` are the ids of what is in the block, in its order; `left_out` counts what had no room there.
-
-    `duplicates` has for an entry in the block the ids of equal ones that it stands for. `left_out` is of entries, in a
-    notebook of lines (and of topic files). `tokens` are never more than `budget`.
-    """
-
-    format: ContextFormat
-    content: str
-    tokens: int
-    budget: int
-    entries: list[str]
-    left_out: int
-    revision: int
-    duplicates: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    @property
-    def etag(self) -> str:
-        """Changes when the block does, whatever else happens in the tree."""
-        equal = {entry_id: [*ids] for entry_id, ids in self.duplicates.items()}
-        told = json.dumps([self.format, self.content, self.budget, self.entries, self.left_out, equal])
-        return hashlib.sha256(told.encode()).hexdigest()[:32]
 
 
 _SHAPES: Final[Mapping[ContextFormat, Callable[[int], Shape]]] = {
@@ -114,8 +81,19 @@ def context(
     if revision is None:
         note_accesses(access, entries)
     left_out = len(_ids([*rules, *others]) - _ids(packer.pieces))
-    duplicates = {piece.entry.entry_id: piece.duplicates for piece in packer.pieces if piece.duplicates}
-    return Context(format, content, tokens, budget, entries, left_out, seen, duplicates)
+    duplicates = {piece.entry.entry_id: [*piece.duplicates] for piece in packer.pieces if piece.duplicates}
+    return _tagged(
+        Context(
+            format=format,
+            content=content,
+            tokens=tokens,
+            budget=budget,
+            entries=entries,
+            duplicates=duplicates,
+            left_out=left_out,
+            revision=seen,
+        )
+    )
 
 
 def notebook_context(
@@ -138,9 +116,7 @@ def notebook_context(
         content = _notebook(access, path, revision)
     room, most = (NOTEBOOK_BUDGET, max_lines) if budget is None else (budget, None)
     shown = excerpt(agent, content, keep=keep, max_lines=most, characters=room * CHARACTERS_A_TOKEN)
-    return Context(
-        ContextFormat.PYDANTIC_DEEP, shown.text, notebook_tokens(shown.text), room, [], shown.dropped, seen
-    )
+    return _of_notebook(ContextFormat.PYDANTIC_DEEP, shown.text, room, shown.dropped, seen)
 
 
 def harness_context(
@@ -165,9 +141,28 @@ def harness_context(
         topics = harness.topics_beside(now, path, asked)
     characters = budget * CHARACTERS_A_TOKEN
     shown = harness.snapshot(content, topics, asked, max_lines=max_lines, characters=characters)
-    return Context(
-        ContextFormat.HARNESS, shown.text, notebook_tokens(shown.text), budget, [], shown.dropped, seen
+    return _of_notebook(ContextFormat.HARNESS, shown.text, budget, shown.dropped, seen)
+
+
+def _of_notebook(format: ContextFormat, content: str, budget: int, left_out: int, revision: int) -> Context:
+    return _tagged(
+        Context(
+            format=format,
+            content=content,
+            tokens=notebook_tokens(content),
+            budget=budget,
+            entries=[],
+            left_out=left_out,
+            revision=revision,
+        )
     )
+
+
+def _tagged(found: Context) -> Context:
+    """With an etag that changes when the block does, whatever else happens in the tree."""
+    equal = {entry_id: [*ids] for entry_id, ids in found.duplicates.items()}
+    told = [found.format, found.content, found.budget, found.entries, found.left_out, equal]
+    return replace(found, etag=hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32])
 
 
 def _notebook(access: Access, path: str, revision: int | None) -> str:
@@ -192,7 +187,7 @@ def _rules(access: Access, limit: int, revision: int | None) -> list[Piece]:
 
 def _answers(access: Access, query: Query, limit: int, revision: int | None) -> list[Piece]:
     hits = search_uncounted(access, query, limit=limit, revision=revision).items
-    return [Piece(Part.RELEVANT, hit.found.entry, hit.score, hit.duplicates) for hit in hits]
+    return [Piece(Part.RELEVANT, hit.entry, hit.score, hit.duplicates) for hit in hits]
 
 
 def _newest(access: Access, limit: int, revision: int | None) -> list[Piece]:

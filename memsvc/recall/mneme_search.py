@@ -6,12 +6,12 @@ from uuid import UUID
 from django.conf import settings
 
 from memsvc import format
+from memsvc.contract.entries import Hit, HitsPage
 from memsvc.contract.errors import ErrorCode
 from memsvc.format import CATEGORY_KIND, CONFIDENCE_NUMBERS, Confidence, InvalidText, MemoryCategory
 from memsvc.recall.accesses import note_accesses
 from memsvc.recall.choosing import NEAREST, QUESTION, table_of
 from memsvc.recall.embedding import NONE
-from memsvc.recall.hits import Hit, HitsPage
 from memsvc.recall.mneme import CANDIDATES_FOR_EACH, Candidate, Scored, Scoring, retrieve
 from memsvc.recall.places import hits_of
 from memsvc.recall.ranking import QueryVector, as_halfvec
@@ -62,7 +62,7 @@ def search_as_mneme(
         hits = _hits(now, scored, text)
     if revision is None:
         # A score of 0 says that an entry has nothing to do with the query.
-        note_accesses(access, (hit.found.entry.entry_id for hit in hits if hit.score))
+        note_accesses(access, (hit.entry.entry_id for hit in hits if hit.score))
     return HitsPage(hits, next=None)
 
 

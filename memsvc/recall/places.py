@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from memsvc.contract.entries import Hit
 from memsvc.format import count_lines
 from memsvc.format.fences import BOM, entry_spans
 from memsvc.recall.highlights import Highlighter
-from memsvc.recall.hits import Hit
 from memsvc.tree.models import Block
 from memsvc.tree.moment import Moment
 from memsvc.tree.reads.entries import read_blocks
@@ -45,7 +45,7 @@ def hits_of(now: Moment, blocks: Sequence[Block], text: str) -> list[Hit]:
     lines = _first_lines(now, blocks)
     mark = Highlighter(text)
     return [
-        Hit(found, highlights=mark(found.entry.body), line=lines[block.pk])
+        Hit.of(found, highlights=mark(found.entry.body), line=lines[block.pk])
         for block, found in zip(blocks, read_blocks(now, blocks), strict=True)
     ]
 

@@ -4,11 +4,12 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
-from enum import StrEnum
 from itertools import batched, chain
 from uuid import UUID
 
 from memsvc import format
+from memsvc.contract.entries import Hit, HitsPage
+from memsvc.contract.requests import Mode as Mode
 from memsvc.format import Confidence, InvalidText
 from memsvc.format.terms import terms
 from memsvc.format.text import folded
@@ -17,7 +18,6 @@ from memsvc.recall.accesses import note_accesses
 from memsvc.recall.embedding import embedder
 from memsvc.recall.equality import outline, statement
 from memsvc.recall.highlights import Highlighter
-from memsvc.recall.hits import Hit, HitsPage
 from memsvc.recall.places import hits_of
 from memsvc.recall.ranking import DEPTHS, MAX_RANKED, Facts, QueryVector, Ranked, rank
 from memsvc.recall.times import asked_range
@@ -47,20 +47,6 @@ _READ_AT_ONCE = 100
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
 
 
-class Mode(StrEnum):
-    """How entries are found.
-
-    HYBRID by words and by meaning, LEXICAL by words, SEMANTIC by meaning, ranked; WORDS are those that hold all
-    words of the query, SUBSTRING those that hold it as it stands, newest first.
-    """
-
-    HYBRID = "hybrid"
-    LEXICAL = "lexical"
-    SEMANTIC = "semantic"
-    WORDS = "words"
-    SUBSTRING = "substring"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """What is asked. `recency` lets newer entries of equal worth come first; `zone` is where the asker's days begin."""
@@ -88,7 +74,7 @@ class _Statement:
 
     best: _Candidate
     shown: UUID
-    duplicates: list[str]
+    duplicates: tuple[str, ...]
 
 
 def search(
@@ -107,7 +93,7 @@ def search(
     """
     page = search_uncounted(access, query, cursor=cursor, limit=limit, revision=revision)
     if query.text.strip() and revision is None:
-        note_accesses(access, (hit.found.entry.entry_id for hit in page.items))
+        note_accesses(access, (hit.entry.entry_id for hit in page.items))
     return page
 
 
@@ -132,7 +118,7 @@ def _browsed(
     find = search_substring if query.mode is Mode.SUBSTRING else search_entries
     page = find(access, text, query.wanted, cursor=cursor, limit=limit, revision=revision)
     mark = Highlighter(text)
-    hits = [Hit(found, highlights=mark(found.entry.body)) for found in page.items]
+    hits = [Hit.of(found, highlights=mark(found.entry.body)) for found in page.items]
     return HitsPage(hits, page.next)
 
 
@@ -261,7 +247,7 @@ def _one_of(members: list[_Candidate], stated: Mapping[UUID, tuple[bytes, str]])
     shown = newest[0].block_id
     # A file that was copied with its entries has them under the same ids.
     ids = dict.fromkeys(stated[each.block_id][1] for each in newest[1:])
-    return _Statement(members[0], shown, [entry_id for entry_id in ids if entry_id != stated[shown][1]])
+    return _Statement(members[0], shown, tuple(entry_id for entry_id in ids if entry_id != stated[shown][1]))
 
 
 def _hits(now: Moment, page: Sequence[_Statement], text: str) -> list[Hit]:

@@ -8,6 +8,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import BinaryIO, Final
 
+from memsvc.contract.imports import ImportedEntry, ImportedFile, ImportReport, OpaqueBlock, Outcome
 from memsvc.format import FormatError, InvalidPath, cut_file
 from memsvc.format.paths import ancestors_of
 from memsvc.recall.accesses import Accesses, add_accesses
@@ -16,15 +17,7 @@ from memsvc.transfer.interchange import document_in, memory_in, parsed_line, req
 from memsvc.transfer.memories import Memory, accesses_in, entry_of
 from memsvc.transfer.names import is_hostile, printable
 from memsvc.transfer.refusals import ArchiveTooLarge, ImportRefused, InvalidArchive
-from memsvc.transfer.reports import (
-    MAX_WARNINGS,
-    Contents,
-    EntryReport,
-    FileReport,
-    OpaqueBlock,
-    Outcome,
-    Report,
-)
+from memsvc.transfer.reports import MAX_WARNINGS, Contents, report_of
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival, ForeignEntry
@@ -47,7 +40,7 @@ class Gathered:
 
     documents: int = 0
     entries: list[ForeignEntry] = field(default_factory=list)
-    reports: list[EntryReport] = field(default_factory=list)
+    reports: list[ImportedEntry] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -68,7 +61,7 @@ class Gathered:
             self.accesses[memory.external_id] = accesses
 
     def skip(self, entry_id: str, reason: str) -> None:
-        self.reports.append(EntryReport(entry_id, "", Outcome.SKIPPED, reason))
+        self.reports.append(ImportedEntry(entry_id, "", Outcome.SKIPPED, reason))
 
     def leave_out(self, name: str, reason: str) -> None:
         """Report what can't be kept for its name alone; the rest comes in."""
@@ -76,7 +69,7 @@ class Gathered:
 
     def refuse(self, name: str, entry_id: str, reason: str) -> None:
         self.refused.append((name, reason))
-        self.reports.append(EntryReport(entry_id or name, "", Outcome.REFUSED, reason))
+        self.reports.append(ImportedEntry(entry_id or name, "", Outcome.REFUSED, reason))
 
     def warn(self, warning: str) -> None:
         if len(self.warnings) < MAX_WARNINGS:
@@ -107,7 +100,7 @@ def import_jsonl(
     only: str | None = None,
     limits: Limits = Limits(),  # noqa: B008  frozen
     progress: Progress = lambda path: None,
-) -> Report:
+) -> ImportReport:
     """Import JSON Lines (interchange v1) from a seekable file; `only` names whose lines, where there are several trees.
 
     Raises ImportRefused with the lines that can't be taken, InvalidArchive (FormatErrors) or ArchiveTooLarge (a
@@ -196,7 +189,9 @@ def _take(lines: _Lines, name: str, offset: int, content: Mapping[str, object]) 
         elif content.get("type") == "document":
             gathered.leave_out(path, f"has a name that can't be kept: {error}")
         else:
-            gathered.reports.append(EntryReport(shown or name, printable(path), Outcome.REFUSED, str(error)))
+            gathered.reports.append(
+                ImportedEntry(shown or name, printable(path), Outcome.REFUSED, str(error))
+            )
     except FormatError as error:
         gathered.refuse(name, shown, str(error))
 
@@ -239,7 +234,7 @@ def stored(
     files: Iterable[Arrival] = (),
     holdings: Mapping[str, tuple[int, tuple[OpaqueBlock, ...]]] = MappingProxyType({}),
     warnings: Iterable[str] = (),
-) -> Report:
+) -> ImportReport:
     """Store what was gathered, or rehearse it, and report. Raises ImportRefused, for bad lines unless rehearsed."""
     if gathered.refused and not dry_run:
         raise ImportRefused(gathered.refused)
@@ -253,11 +248,11 @@ def stored(
         counted = gathered.accesses
         add_accesses(access, {entry_id: counted[entry_id] for entry_id in created if entry_id in counted})
     reports = [
-        FileReport(each.path, Outcome(each.outcome), each.reason, *holdings.get(each.path, (0, ())))
+        ImportedFile(each.path, each.outcome, each.reason, *holdings.get(each.path, (0, ())))
         for each in done.files
     ]
-    reports += [FileReport(printable(name), Outcome.REFUSED, reason) for name, reason in gathered.left_out]
-    return Report.of(
+    reports += [ImportedFile(printable(name), Outcome.REFUSED, reason) for name, reason in gathered.left_out]
+    return report_of(
         done,
         dry_run=dry_run,
         files=reports,

@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from memsvc.contract.imports import ImportReport
 from memsvc.format import MAX_BODY_BYTES, MemoryCategory
 from memsvc.format.entries import instant_of
 from memsvc.transfer.archives import Limits
 from memsvc.transfer.foreign import ENTRIES_FOR_A_FILE, Gathered, stored
 from memsvc.transfer.memories import Memory
 from memsvc.transfer.refusals import ArchiveTooLarge, ImportRefused, InvalidArchive
-from memsvc.transfer.reports import Report
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import OnConflict
 
@@ -54,7 +54,7 @@ def import_mneme(
     message: str = "",
     only: str | None = None,
     limits: Limits = Limits(),  # noqa: B008  frozen
-) -> Report:
+) -> ImportReport:
     """Import the episodes and facts of one agent from a SQLite file; `only` names it, where there are several.
 
     Episodes become events and facts become facts, with their ids, so that a second import changes nothing. Vectors

@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from memsvc import format
+from memsvc.contract.entries import EntryRetired, EntryWritten
+from memsvc.contract.files import WriteWarning
 from memsvc.format import (
     BlankBody,
     BlockKind,
@@ -22,7 +24,6 @@ from memsvc.tree.blocks import content, entry_of, rendered, row_of
 from memsvc.tree.drafts import Precondition, SuccessorDraft
 from memsvc.tree.errors import AlreadySuperseded, EntryNotFound, InvalidSupersession, PreconditionFailed
 from memsvc.tree.models import Block, File
-from memsvc.tree.results import EntryRetired, EntryWritten, WriteWarning
 from memsvc.tree.scope import Change
 from memsvc.tree.visibility import FOR_GOOD, has_expired, is_active, is_visible, visible
 
@@ -172,7 +173,7 @@ def _put(change: Change, composed: Composed, retired: Block | None) -> EntryWrit
 
 def _warn_of_closed_code(change: Change, path: str, line: int) -> None:
     problem = format.closed_code(line)
-    change.warnings.append(WriteWarning(problem.line, problem.code, problem.reason, path))
+    change.warnings.append(WriteWarning(path, problem.line, problem.code, problem.reason))
 
 
 def _mention(change: Change, file: File, composed: Composed) -> router.Mention:

@@ -12,6 +12,7 @@ from django.db.models import BigIntegerField, Case, F, Min, Q, Sum, When
 from django.db.models.expressions import Combinable
 
 from memsvc import format
+from memsvc.contract.files import WriteWarning
 from memsvc.format import BlockKind
 from memsvc.tree import statements
 from memsvc.tree.arrivals import PreparedFile
@@ -19,7 +20,6 @@ from memsvc.tree.blocks import content, cut_as_before, differences, is_spliced, 
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFailed, TooLarge
 from memsvc.tree.models import Block, BlockQuerySet, File
-from memsvc.tree.results import WriteWarning
 from memsvc.tree.scope import Change, Exemption
 from memsvc.tree.visibility import FOR_GOOD, VISIBLE_BY, is_visible, must_be_counted, visible
 from tenants.ids import uuid7
@@ -295,7 +295,7 @@ def warn(
     """Let whoever writes a file know what of the blocks that are touched looks like an entry and is none."""
     if format.is_memory_file(path):
         found = format.problems_in(blocks, touched, gone=gone, doubled=doubled)
-        change.warnings += [WriteWarning(each.line, each.code, each.reason, path) for each in found]
+        change.warnings += [WriteWarning(path, each.line, each.code, each.reason) for each in found]
 
 
 def extend(change: Change, file: File, rows: Sequence[Block]) -> None:

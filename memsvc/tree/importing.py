@@ -16,6 +16,7 @@ from uuid import UUID
 from django.db.models import Max
 
 from memsvc import format
+from memsvc.contract.imports import Differs, Done, ImportDifference, ImportedEntry, ImportedFile, Outcome
 from memsvc.format import BlockKind, MemoryEntry, Metadata
 from memsvc.format.entries import closed_body
 from memsvc.tree import entries, files, router, statements
@@ -25,7 +26,6 @@ from memsvc.tree.drafts import OnConflict
 from memsvc.tree.errors import IsFolder, PathTaken
 from memsvc.tree.merging import DONE, Merged, Piece, copied, joined, merge, pieces_of
 from memsvc.tree.models import Block, File, Redaction
-from memsvc.tree.results import Difference, Differs, Done, EntryImported, Imported
 from memsvc.tree.scope import Change
 from memsvc.tree.visibility import is_active, standing, visible
 
@@ -41,8 +41,8 @@ class Import:
     """One import in progress, inside the tree's lock."""
 
     def __init__(self, change: Change, on_conflict: OnConflict) -> None:
-        self.files: list[Imported] = []
-        self.differences: list[Difference] = []
+        self.files: list[ImportedFile] = []
+        self.differences: list[ImportDifference] = []
         self._change = change
         self._on_conflict = on_conflict
         # What came in, by id: a digest of what it says where it came by itself.
@@ -54,7 +54,7 @@ class Import:
 
     def finish(self) -> None:
         """Tell the index, and retire what the entries that came in supersede."""
-        indexes = {each.path for each in self.files if each.outcome in ("created", "changed")}
+        indexes = {each.path for each in self.files if each.outcome in (Outcome.CREATED, Outcome.CHANGED)}
         for path in self._merged:
             place = format.router_of(path)
             file = files.find(self._change, path)
@@ -83,13 +83,13 @@ class Import:
         for each in group:
             if each.arrival.path in new:
                 self._note_came(entries_in[each.arrival.path], known)
-                self.files.append(Imported(each.arrival.path, "created"))
+                self.files.append(ImportedFile(each.arrival.path, Outcome.CREATED))
                 continue
             try:
                 self.files.append(self._bring_file(each, past.get(each.arrival.path, []), known, places))
             except (IsFolder, PathTaken) as error:
                 self._note(each.arrival.path, "", Differs.FILE, Done.KEPT)
-                self.files.append(Imported(each.arrival.path, "refused", str(error)))
+                self.files.append(ImportedFile(each.arrival.path, Outcome.REFUSED, str(error)))
 
     def _is_new(self, prepared: PreparedFile, past: _Past, known: _Known) -> bool:
         """Whether the tree knows nothing of a file, neither its path nor an entry in it."""
@@ -105,19 +105,19 @@ class Import:
 
     def _bring_file(
         self, prepared: PreparedFile, past: Sequence[File], known: _Known, places: Mapping[str, int]
-    ) -> Imported:
+    ) -> ImportedFile:
         arrival, change = prepared.arrival, self._change
         path, data = arrival.path, arrival.data
         file = files.find(change, path)
         if file is None:
             return self._bring_absent(prepared, past, known)
         if file.sha256 == prepared.sha256 and file.next_expiry is None:
-            return Imported(path, "unchanged")
+            return ImportedFile(path, Outcome.UNCHANGED)
         every = list(files.live_blocks(file))
         ours = files.visible_at(change, every)
         now = content(ours)
         if now == data:
-            return Imported(path, "unchanged")
+            return ImportedFile(path, Outcome.UNCHANGED)
         mine, theirs = pieces_of(ours), pieces_of(prepared.rows)
         edited = hashlib.sha256(now).hexdigest() == arrival.base
         base = mine if edited else self._base(prepared, theirs)
@@ -140,16 +140,16 @@ class Import:
         if edited or self._on_conflict is OnConflict.TAKE:
             self._fill(file, prepared, data, every)
             self._note_came([row for row in prepared.rows if row.entry_id], known)
-            return Imported(path, "changed")
+            return ImportedFile(path, Outcome.CHANGED)
         more = self._more(merged)
         self._put_beside(path, merged.beside)
         if not merged.changed and not more:
-            return Imported(path, "skipped", _KEPT)
+            return ImportedFile(path, Outcome.SKIPPED, _KEPT)
         self._fill(file, prepared, joined(merged.kept, more, file.newline), every)
         self._note_came(_rows_of(prepared, [*merged.kept, *more]), known)
-        return Imported(path, "changed")
+        return ImportedFile(path, Outcome.CHANGED)
 
-    def _bring_absent(self, prepared: PreparedFile, past: Sequence[File], known: _Known) -> Imported:
+    def _bring_absent(self, prepared: PreparedFile, past: Sequence[File], known: _Known) -> ImportedFile:
         """Bring in a file that the tree hasn't, but for what the tree had and let go, or has elsewhere."""
         path, pieces = prepared.arrival.path, pieces_of(prepared.rows)
         was_here, erased_at = self._was_here(prepared), self._erased_at(past)
@@ -181,10 +181,10 @@ class Import:
         if self._on_conflict is OnConflict.TAKE:
             data = prepared.arrival.data
         elif not pieces and prepared.arrival.data:
-            return Imported(path, "skipped", _KEPT)
+            return ImportedFile(path, Outcome.SKIPPED, _KEPT)
         self._fill(files.create(self._change, path), prepared, data, [])
         self._note_came(_rows_of(prepared, pieces), known)
-        return Imported(path, "created")
+        return ImportedFile(path, Outcome.CREATED)
 
     def _fill(self, file: File, prepared: PreparedFile, data: bytes, every: Sequence[Block]) -> None:
         made = {rendered(row): row for row in prepared.rows if row.entry_id}
@@ -216,7 +216,7 @@ class Import:
             return
         files.fill(self._change, files.create(self._change, beside), data)
         self._merged.append(beside)
-        self.files.append(Imported(beside, "created"))
+        self.files.append(ImportedFile(beside, Outcome.CREATED))
 
     def _base(self, prepared: PreparedFile, theirs: list[Piece]) -> list[Piece] | None:
         """What the import and the tree come from: the file as it was exported from this tree; None if unknown."""
@@ -278,18 +278,18 @@ class Import:
         return texts
 
     def _note(self, path: str, entry_id: str, differs: Differs, done: Done) -> None:
-        self.differences.append(Difference(path, entry_id, differs, done))
+        self.differences.append(ImportDifference(path, entry_id, differs, done))
 
     # --- entries by themselves -----------------------------------------------------------------------------------
 
-    def bring_entries(self, groups: Iterable[list[PreparedEntry]]) -> list[EntryImported]:
+    def bring_entries(self, groups: Iterable[list[PreparedEntry]]) -> list[ImportedEntry]:
         """Put the entries whose ids are new behind what their files hold; the answer is in the order that they had."""
-        outcomes: list[tuple[int, EntryImported]] = []
+        outcomes: list[tuple[int, ImportedEntry]] = []
         for group in groups:
             outcomes += self._bring_group(group)
         return [outcome for _, outcome in sorted(outcomes, key=lambda numbered: numbered[0])]
 
-    def _bring_group(self, group: Sequence[PreparedEntry]) -> Iterator[tuple[int, EntryImported]]:
+    def _bring_group(self, group: Sequence[PreparedEntry]) -> Iterator[tuple[int, ImportedEntry]]:
         path = group[0].foreign.path
         ids = [each.foreign.entry.entry_id for each in group]
         present, known = self._present(ids), self._known(ids)
@@ -299,30 +299,30 @@ class Import:
             entry = each.foreign.entry
             gone = entry.entry_id in known or (erased_at is not None and entry.created <= erased_at)
             outcome, reason = self._bring_entry(each, present.get(entry.entry_id), gone, new)
-            yield each.number, EntryImported(entry.entry_id, path, outcome, reason)
+            yield each.number, ImportedEntry(entry.entry_id, path, outcome, reason)
         if new:
             self._append(path, new)
 
     def _bring_entry(
         self, prepared: PreparedEntry, present: Block | None, gone: bool, new: list[PreparedEntry]
-    ) -> tuple[str, str]:
+    ) -> tuple[Outcome, str]:
         """Replace an entry, or put it among the `new` ones; the answer is its outcome and the reason."""
         entry, digest = prepared.foreign.entry, hashlib.sha256(prepared.text.encode()).digest()
         came = self._came.get(entry.entry_id)
         if came in (b"", digest) or (present and present.added_in == self._change.number):
-            return "unchanged", ""
+            return Outcome.UNCHANGED, ""
         if present is None and came is None:
             self._came[entry.entry_id] = digest
             if gone:
                 self._note(prepared.foreign.path, entry.entry_id, Differs.RETIRED, DONE[self._on_conflict])
             if gone and self._on_conflict is OnConflict.KEEP:
-                return "skipped", "the tree had an entry with this id, and it is gone"
+                return Outcome.SKIPPED, "the tree had an entry with this id, and it is gone"
             new.append(prepared)
-            return "created", ""
+            return Outcome.CREATED, ""
         if present and _says(entry_of(present), present.metadata) == _says(entry, prepared.foreign.metadata):
             if present.superseded_by and not entry.superseded_by:
                 self._note(prepared.foreign.path, entry.entry_id, Differs.SUPERSEDED, Done.KEPT)
-            return "unchanged", ""
+            return Outcome.UNCHANGED, ""
         seen = present is not None and self._change.access.sees(present.file.path)
         takes = self._on_conflict is OnConflict.TAKE and seen and came is None
         done = DONE[self._on_conflict] if takes or self._on_conflict is OnConflict.BOTH else Done.KEPT
@@ -330,16 +330,16 @@ class Import:
         if takes and present:
             self._came[entry.entry_id] = digest
             self._replace(present, prepared)
-            return "changed", "the entry that was there under this id is overwritten"
+            return Outcome.CHANGED, "the entry that was there under this id is overwritten"
         if self._on_conflict is OnConflict.BOTH:
             copy = _copy(prepared)
             copy_id = copy.foreign.entry.entry_id
             if copy_id in self._came or self._known([copy_id]):
-                return "unchanged", ""
+                return Outcome.UNCHANGED, ""
             self._came[copy_id] = digest
             new.append(copy)
-            return "created", f"beside the one that is there, as {copy_id}"
-        return "skipped", "an entry with this id is there already and says something else"
+            return Outcome.CREATED, f"beside the one that is there, as {copy_id}"
+        return Outcome.SKIPPED, "an entry with this id is there already and says something else"
 
     def _present(self, ids: Sequence[str]) -> dict[str, Block]:
         every = Block.objects.of(self._change.tree).standing(None).entries().filter(duplicate=False)

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from memsvc import format
+from memsvc.contract.imports import Differs, Done, ImportDifference
 from memsvc.format import BlockKind, InvalidEntry
 from memsvc.format.fences import BOM
 from memsvc.format.frontmatter import text_line
 from memsvc.tree.blocks import rendered
 from memsvc.tree.drafts import OnConflict
 from memsvc.tree.models import Block
-from memsvc.tree.results import Difference, Differs, Done
 
 DONE = {OnConflict.KEEP: Done.KEPT, OnConflict.TAKE: Done.TAKEN, OnConflict.BOTH: Done.BOTH}
 
@@ -45,7 +45,7 @@ class Merged:
     copies: list[Piece] = field(default_factory=list)
     beside: bytes = b""
     changed: bool = False
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[ImportDifference] = field(default_factory=list)
 
 
 def pieces_of(rows: Iterable[Block], revision: int | None = None) -> list[Piece]:
@@ -84,7 +84,7 @@ def merge(
     done, both = DONE[on_conflict], on_conflict is OnConflict.BOTH
 
     def note(entry_id: str, differs: Differs, done: Done) -> None:
-        found.differences.append(Difference(path, entry_id, differs, done))
+        found.differences.append(ImportDifference(path, entry_id, differs, done))
 
     for key, piece in yours.items():
         if key in mine:

@@ -17,6 +17,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from memsvc.contract.accounts import LANGUAGES
 from memsvc.format import BlockKind, Confidence, MemoryCategory
 from memsvc.format.terms import Terms
 from memsvc.tree import visibility
@@ -26,12 +27,6 @@ from tenants.actors import ActorKind
 from tenants.ids import uuid7
 from tenants.models import Tenant
 
-LANGUAGES = (
-    *("simple", "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "estonian"),
-    *("finnish", "french", "german", "greek", "hindi", "hungarian", "indonesian", "irish", "italian"),
-    *("lithuanian", "nepali", "norwegian", "portuguese", "romanian", "russian", "serbian", "spanish"),
-    *("swedish", "tamil", "turkish", "yiddish"),
-)
 DEFAULT_LANGUAGE = "english"
 LIVE = visibility.standing(None)
 

@@ -10,12 +10,12 @@ from uuid import UUID
 
 from django.db.models import Count, Max, Q, Sum
 
+from memsvc.contract.files import Listed
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound
 from memsvc.tree.files import rendered_lines, rendered_size
 from memsvc.tree.models import Block, BlockQuerySet, File, FileQuerySet, Revision, Tree
-from memsvc.tree.results import Listed
 from memsvc.tree.scope import reading
 from memsvc.tree.visibility import is_visible, must_be_counted, visible
 

@@ -22,11 +22,11 @@ from django.db import (
 )
 from psycopg.errors import LockNotAvailable
 
+from memsvc.contract.files import WriteWarning
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Busy, TreeArchived, TreeError, TreeNotFound, Unavailable
 from memsvc.tree.models import Revision, Tree
-from memsvc.tree.results import WriteWarning
 
 # Locks, deadlocks and serialisation: someone else was in the way.
 _BUSY_STATES = ("55P03", "40001", "40P01")

@@ -10,7 +10,10 @@ from dataclasses import replace
 from functools import partial
 
 from memsvc import format
+from memsvc.contract.entries import EntryRetired, EntryWritten
 from memsvc.contract.errors import ErrorCode
+from memsvc.contract.files import BatchResult, Deleted, Edited, Moved, Told, Uploaded, Written
+from memsvc.contract.history import Restored, Undone
 from memsvc.format import (
     CodedError,
     EntryDraft,
@@ -52,21 +55,7 @@ from memsvc.tree.operations import (
     RetireEntry,
     WriteFile,
 )
-from memsvc.tree.results import (
-    BatchResult,
-    Deleted,
-    Edited,
-    EntryRetired,
-    EntryWritten,
-    ImportResult,
-    Moved,
-    OperationResult,
-    Restored,
-    Told,
-    Undone,
-    Uploaded,
-    Written,
-)
+from memsvc.tree.results import ImportResult, OperationResult
 from memsvc.tree.scope import Change, changing
 
 MAX_BATCH = 500
@@ -163,7 +152,9 @@ def retire_entry(
     return _one(access, "entry.retire", _retire_entry(RetireEntry(entry_id, precondition)), message)
 
 
-def batch(access: Access, operations: Sequence[Operation], *, message: str = "") -> BatchResult:
+def batch(
+    access: Access, operations: Sequence[Operation], *, message: str = ""
+) -> BatchResult[OperationResult]:
     """Do up to 500 operations in order, as one revision: all of them or none. Raises `BatchFailed`."""
     if len(operations) > MAX_BATCH:
         raise TooLarge(f"a batch may hold {MAX_BATCH} operations, not {len(operations)}; send several")

@@ -11,12 +11,14 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
+from memsvc.contract.accounts import LANGUAGES, Stored
+from memsvc.contract.files import Page
 from memsvc.format import InvalidText, checked_text
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.cursors import after_entry, after_text, cursor_of_entry, cursor_of_text
 from memsvc.tree.errors import Forbidden, StoreNotFound, TreeArchived, TreeExists, TreeNotFound
-from memsvc.tree.models import DEFAULT_LANGUAGE, LANGUAGES, Block, File, Tree
+from memsvc.tree.models import DEFAULT_LANGUAGE, Block, File, Tree
 from memsvc.tree.moment import moment
 from memsvc.tree.scope import holding
 from memsvc.tree.visibility import to_be_counted
@@ -28,12 +30,6 @@ MAX_NAME_BYTES = 255
 MAX_DESCRIPTION_BYTES = 4096
 MAX_METADATA_PAIRS = 16
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class TreesPage:
-    items: list[Tree]
-    next: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +88,7 @@ def list_trees(tenant: Tenant) -> list[Tree]:
 
 def trees_page(
     tenant: Tenant, *, only: str | None = None, cursor: str | None = None, limit: int = 100
-) -> TreesPage:
+) -> Page[Tree]:
     """A page of a tenant's trees by name, in code-point order; of the one named `only`, where it is given."""
     trees = Tree.objects.filter(tenant=tenant).order_by("name")
     if only is not None:
@@ -101,7 +97,7 @@ def trees_page(
         trees = trees.filter(name__gt=after_text(cursor))
     found = list(trees[: limit + 1])
     items = found[:limit]
-    return TreesPage(items, cursor_of_text(items[-1].name) if len(found) > limit else None)
+    return Page(items, cursor_of_text(items[-1].name) if len(found) > limit else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +120,7 @@ def store_with_id(tenant: Tenant, tree_id: UUID) -> Tree:
 
 def stores_page(
     tenant: Tenant, wanted: StoreFilter, *, cursor: str | None = None, limit: int = 20
-) -> TreesPage:
+) -> Page[Tree]:
     """A page of a tenant's trees, newest first."""
     trees = Tree.objects.filter(tenant=tenant).order_by("-created_at", "-pk")
     if wanted.name is not None:
@@ -141,7 +137,7 @@ def stores_page(
     found = list(trees[: limit + 1])
     items = found[:limit]
     more = cursor_of_entry(items[-1].created_at, items[-1].pk) if len(found) > limit else None
-    return TreesPage(items, more)
+    return Page(items, more)
 
 
 def measure(access: Access) -> TreeSize:
@@ -158,12 +154,12 @@ def measure(access: Access) -> TreeSize:
         return TreeSize(counted["count"] + len(listed), size, entries.count())
 
 
-def measure_all(tenant: Tenant) -> tuple[int, TreeSize]:
+def measure_all(tenant: Tenant) -> Stored:
     """How many trees a tenant has, and how much is in all of them together."""
     live = File.objects.filter(tenant=tenant).standing(None).aggregate(count=Count("pk"), size=Sum("size"))
     entries = Block.objects.filter(tenant=tenant).standing(None).entries().visible().count()
     trees = Tree.objects.filter(tenant=tenant).count()
-    return trees, TreeSize(live["count"], live["size"] or 0, entries)
+    return Stored(trees=trees, files=live["count"], entries=entries, bytes=live["size"] or 0)
 
 
 def describe_tree(

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
+from memsvc.contract.context import Context, ContextFormat
 from memsvc.format import MemoryCategory, MemoryEntry
 from memsvc.recall import packing, shapes
-from memsvc.recall.context import RULES_SHARE, Context, ContextFormat, context, notebook_context
+from memsvc.recall.context import RULES_SHARE, context, notebook_context
 from memsvc.recall.notebooks import PIN_MARKER, Keep, excerpt, notebook_tokens
 from memsvc.recall.packing import Packer
 from memsvc.recall.quoting import without_tags, xml_text

@@ -68,7 +68,7 @@ def places(access: Access) -> list[int]:
 
 
 def found(access: Access, mode: Mode = Mode.SEMANTIC) -> list[str]:
-    return [hit.found.entry.body for hit in search(access, Query(text=QUERY, mode=mode), limit=20).items]
+    return [hit.entry.body for hit in search(access, Query(text=QUERY, mode=mode), limit=20).items]
 
 
 def compared(access: Access, monkeypatch: pytest.MonkeyPatch, mode: Mode = Mode.SEMANTIC) -> list[str]:
@@ -133,7 +133,7 @@ def test_what_is_counted_and_what_is_kept_are_the_same(memory: Access, mode: Mod
     # Of a whole tree as it is now all counts are kept, of an earlier revision they are counted.
     then = search(memory, query, limit=100, revision=revision - 1)
 
-    assert [hit.found.entry.entry_id for hit in then.items] == [hit.found.entry.entry_id for hit in now.items]
+    assert [hit.entry.entry_id for hit in then.items] == [hit.entry.entry_id for hit in now.items]
     assert [hit.score for hit in then.items] == pytest.approx([hit.score for hit in now.items])
     assert [hit.line for hit in then.items] == [hit.line for hit in now.items]
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from memsvc.contract.imports import OpaqueBlock, Outcome
 from memsvc.transfer.imports import import_directory
 from memsvc.transfer.refusals import ImportRefused
-from memsvc.transfer.reports import OpaqueBlock, Outcome
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import OnConflict

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from memsvc.contract.imports import ImportReport, Outcome
 from memsvc.format import Confidence, EntryDraft, FormatError, MemoryCategory
 from memsvc.recall.accesses import Accesses, accesses_of
 from memsvc.recall.models import AccessCount
@@ -16,7 +17,6 @@ from memsvc.transfer.exports import export_jsonl
 from memsvc.transfer.foreign import import_jsonl
 from memsvc.transfer.imports import import_directory
 from memsvc.transfer.refusals import ImportRefused, InvalidArchive
-from memsvc.transfer.reports import Outcome, Report
 from memsvc.tree import arrivals, reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.errors import EntryNotFound
@@ -43,7 +43,7 @@ def memory_line(entry_id: str, **fields: Any) -> dict[str, Any]:
     return line | fields
 
 
-def take(access: Access, data: bytes, **options: Any) -> Report:
+def take(access: Access, data: bytes, **options: Any) -> ImportReport:
     return import_jsonl(access, io.BytesIO(data), **options)
 
 
@@ -51,8 +51,8 @@ def exported(access: Access, revision: int | None = None) -> bytes:
     return b"".join(export_jsonl(access, revision))
 
 
-def outcomes(report: Report) -> dict[str, str]:
-    return {entry.entry_id: entry.outcome.value for entry in report.entries}
+def outcomes(report: ImportReport) -> dict[str, str]:
+    return {entry.entry_id: entry.outcome for entry in report.entries}
 
 
 @pytest.mark.parametrize("folder", trees(), ids=lambda folder: folder.parent.name)

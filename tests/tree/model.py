@@ -5,6 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from memsvc import format
+from memsvc.contract.entries import EntryWritten
 from memsvc.format import BlockKind, EntryDraft, MemoryCategory, MemoryEntry
 from memsvc.tree.errors import (
     AlreadySuperseded,
@@ -25,7 +26,6 @@ from memsvc.tree.operations import (
     RetireEntry,
     WriteFile,
 )
-from memsvc.tree.results import EntryWritten
 
 ROUTERS = [format.index_path(None), *(format.index_path(kind) for kind in format.MemoryKind)]
 

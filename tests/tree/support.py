@@ -7,11 +7,11 @@ from typing import Any
 
 from django.db.models import F
 
+from memsvc.contract.entries import EntryWritten
 from memsvc.format import EntryDraft, MemoryCategory, MemoryKind
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block, File, Revision, Tree
-from memsvc.tree.results import EntryWritten
 from memsvc.tree.trees import tree_of
 from tenants.actors import Actor, ActorKind
 from tenants.models import Tenant

@@ -10,13 +10,14 @@ from typing import ClassVar
 import pytest
 from django.db import connection, transaction
 
+from memsvc.contract.entries import EntryWritten
+from memsvc.contract.files import Written
 from memsvc.format import Block, MemoryCategory, MemoryEntry, MemoryKind
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import ForeignEntry
 from memsvc.tree.errors import AlreadySuperseded, Busy, IsFolder, PathTaken, TreeError
 from memsvc.tree.reads import EntryFilter
-from memsvc.tree.results import EntryWritten, Written
 from memsvc.tree.scope import changing
 from memsvc.tree.trees import create_tree
 from tenants.models import Tenant

@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 )
 
 from memsvc import format
+from memsvc.contract.files import Listed
 from memsvc.format import BlockKind, EntryDraft, FormatError, MemoryEntry
 from memsvc.tree import reads, services
 from memsvc.tree.drafts import OnConflict
@@ -38,7 +39,6 @@ from memsvc.tree.operations import (
     WriteFile,
 )
 from memsvc.tree.reads import EntryFilter
-from memsvc.tree.results import Listed
 from tests.people import make_tenant
 from tests.tree import nasty
 from tests.tree.model import ROUTERS, Model
@@ -304,7 +304,7 @@ class Tree(RuleBasedStateMachine):
             assert self.seen(number) == seen, f"revision {number} is not what it was"
 
     def seen(self, number: int | None = None) -> tuple[dict[str, bytes], list[Listed]]:
-        return contents(self.access, number), reads.list_files(self.access, revision=number).items
+        return contents(self.access, number), [*reads.list_files(self.access, revision=number).items]
 
     def check_contents(self, held: dict[str, bytes], *, exact: set[str], rows_too: bool) -> None:
         assert held.keys() == self.model.files.keys()

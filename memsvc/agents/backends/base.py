@@ -228,7 +228,8 @@ class TreeBackend(BackendProtocol):
     def memory_index(self, kind: MemoryKind | None = None) -> tuple[str, list[IndexRow]]:
         """A router index: its path and its rows, none where the index does not exist."""
         with _refusals_as_value_errors():
-            return self._port.read_index(kind)
+            path, rows = self._port.read_index(kind)
+            return path, list(rows)
 
     def memory_scaffold(self) -> list[str]:
         """Create the files that every memory has and this one lacks; answers their paths."""

@@ -8,11 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final
 
-from deepagents.backends.protocol import FileDownloadResponse
-
 from memsvc.agents.backends.base import TreeBackend
 from memsvc.agents.backends.ports import Upload
 from memsvc.agents.transactional import EntrySearch
+from memsvc.contract.files import Downloaded, Edited, Listed, Match, Uploaded, Window, WriteWarning
 from memsvc.format import EntryDraft, IndexRow, MemoryHit, MemoryKind
 from memsvc.format.paths import canonical_folder
 from memsvc.recall.accesses import get_entry
@@ -22,7 +21,6 @@ from memsvc.tree.access import Access
 from memsvc.tree.errors import Busy, TreeError, Unavailable
 from memsvc.tree.models import Tree
 from memsvc.tree.reads import EntryFilter
-from memsvc.tree.results import Edited, Listed, Match, Page, Uploaded, WriteWarning
 from tenants.actors import SYSTEM, Actor
 
 # A fault that passes by itself is tried once more: what reads as a lost file makes summarisation overwrite it.
@@ -60,13 +58,13 @@ class LocalPort:
     def list_folder(self, folder: str) -> list[Listed]:
         return _done(lambda: reads.list_folder(self._access, folder))
 
-    def read_lines(self, path: str, offset: int, limit: int) -> Page:
+    def read_lines(self, path: str, offset: int, limit: int) -> Window:
         return _done(lambda: reads.read_lines(self._access, path, offset=offset, limit=limit))
 
     def read_file(self, path: str) -> bytes:
         return _done(lambda: reads.read_file(self._access, path)).data
 
-    def write_file(self, path: str, content: str) -> tuple[WriteWarning, ...]:
+    def write_file(self, path: str, content: str) -> Sequence[WriteWarning]:
         return _done(lambda: services.write_file(self._access, path, content)).warnings
 
     def edit_file(self, path: str, old: str, new: str, *, replace_all: bool) -> Edited:
@@ -82,13 +80,13 @@ class LocalPort:
 
     def grep(
         self, pattern: str, folder: str, glob: str | None, max_count: int | None
-    ) -> tuple[list[Match], bool]:
+    ) -> tuple[Sequence[Match], bool]:
         found = _done(
             lambda: reads.grep(self._access, pattern, folder=folder, glob=glob, max_count=max_count)
         )
         return found.items, found.truncated
 
-    def glob(self, pattern: str, folder: str) -> tuple[list[Listed], bool]:
+    def glob(self, pattern: str, folder: str) -> tuple[Sequence[Listed], bool]:
         return _done(lambda: reads.glob(self._access, pattern, folder=folder)), False
 
     def upload_batches(self, files: Sequence[Upload]) -> Iterable[Sequence[Upload]]:
@@ -97,8 +95,8 @@ class LocalPort:
     def upload_files(self, files: Sequence[tuple[str, bytes]]) -> list[Uploaded]:
         return _done(lambda: services.upload_files(self._access, files))
 
-    def download_files(self, paths: Sequence[str]) -> list[FileDownloadResponse]:
-        return [FileDownloadResponse(path=path, content=self.read_file(path)) for path in paths]
+    def download_files(self, paths: Sequence[str]) -> list[Downloaded]:
+        return [Downloaded(path, self.read_file(path), None) for path in paths]
 
     def add_entry(self, draft: EntryDraft) -> MemoryHit:
         stored = _done(lambda: services.add_entry(self._access, draft), again_after=_UNDONE)
@@ -123,10 +121,10 @@ class LocalPort:
             ),
         )
         page = _done(lambda: search(self._access, query, cursor=cursor, limit=limit))
-        hits = [MemoryHit(hit.found.path, hit.found.entry, tuple(hit.duplicates)) for hit in page.items]
+        hits = [MemoryHit(hit.path, hit.entry, tuple(hit.duplicates)) for hit in page.items]
         return hits, page.next
 
-    def read_index(self, kind: MemoryKind | None) -> tuple[str, list[IndexRow]]:
+    def read_index(self, kind: MemoryKind | None) -> tuple[str, Sequence[IndexRow]]:
         index = _done(lambda: reads.read_index(self._access, kind))
         return index.path, index.rows
 

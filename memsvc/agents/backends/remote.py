@@ -8,8 +8,8 @@ from memsvc.agents.backends.ports import Upload
 from memsvc.agents.transactional import EntrySearch
 from memsvc.client.errors import NotFound
 from memsvc.client.http import MemsvcClient
-from memsvc.client.records import Downloaded, Edited, Listed, Match, Uploaded, Window, WriteWarning
 from memsvc.contract.errors import ErrorCode
+from memsvc.contract.files import Downloaded, Edited, Listed, Match, Uploaded, Window, WriteWarning
 from memsvc.format import EntryDraft, IndexRow, MemoryHit, MemoryKind
 from memsvc.format.paths import canonical_folder
 
@@ -157,11 +157,11 @@ class HttpPort:
             cursor=cursor,
             limit=limit,
         )
-        return [MemoryHit(hit.path, hit.entry, hit.duplicates) for hit in page.items], page.next
+        return [MemoryHit(hit.path, hit.entry, tuple(hit.duplicates)) for hit in page.items], page.next
 
-    def read_index(self, kind: MemoryKind | None) -> tuple[str, list[IndexRow]]:
+    def read_index(self, kind: MemoryKind | None) -> tuple[str, Sequence[IndexRow]]:
         index = self._client.read_index(kind)
-        return index.path, list(index.rows)
+        return index.path, index.rows
 
     def scaffold(self) -> list[str]:
         return self._client.scaffold()

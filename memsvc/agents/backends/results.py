@@ -3,7 +3,6 @@
 Paths are those that the agent uses: the mount's root is "/".
 """
 
-import base64
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,10 +18,9 @@ from deepagents.backends.protocol import (
     WriteResult,
 )
 
-from memsvc.agents.backends.ports import ListedLike, PageLike
 from memsvc.agents.transactional import Mount
 from memsvc.contract.errors import ErrorCode, Refused, sentence_for
-from memsvc.format.problems import WarningLike, warnings_text
+from memsvc.contract.files import Listed, Window, WriteWarning, warnings_text
 from memsvc.format.refusals import CodedError
 
 # Private, but the only list of the extensions that the middleware takes for media. A release without it has ours.
@@ -43,7 +41,7 @@ MEDIA_SUFFIXES: Final = frozenset(
 )
 
 
-def file_info(listed: ListedLike, mount: Mount) -> FileInfo:
+def file_info(listed: Listed, mount: Mount) -> FileInfo:
     """A listing row; a directory's path gets its closing slash."""
     path = mount.to_agent(listed.path)
     info = FileInfo(path=path + "/" if listed.is_dir else path, is_dir=listed.is_dir, size=listed.size)
@@ -52,21 +50,20 @@ def file_info(listed: ListedLike, mount: Mount) -> FileInfo:
     return info
 
 
-def read_result(page: PageLike) -> ReadResult:
-    """A page as deepagents reads it: text in a window of lines, anything else whole and in base64."""
-    binary = page.binary is not None
+def read_result(window: Window) -> ReadResult:
+    """A window as deepagents reads it: of the lines of a text; anything else whole and in base64."""
     return ReadResult(
         file_data=FileData(
-            content=page.text if page.binary is None else base64.b64encode(page.binary).decode("ascii"),
-            encoding="base64" if binary else "utf-8",
-            created_at=page.created_at.isoformat(),
-            modified_at=page.modified_at.isoformat(),
+            content=window.content,
+            encoding=window.encoding,
+            created_at=window.created_at.isoformat(),
+            modified_at=window.modified_at.isoformat(),
         ),
-        total_lines=page.total_lines,
-        start_line=page.start_line,
-        end_line=page.end_line,
-        next_offset=page.next_offset,
-        no_lines_requested=page.no_lines_requested,
+        total_lines=window.total_lines,
+        start_line=window.start_line,
+        end_line=window.end_line,
+        next_offset=window.next_offset,
+        no_lines_requested=window.no_lines_requested,
     )
 
 
@@ -86,7 +83,7 @@ class _ToldPath(str):
 class _Told:
     _shown: ClassVar[str]
     path: str | None = None
-    warnings: tuple[WarningLike, ...] = ()
+    warnings: tuple[WriteWarning, ...] = ()
 
     def __post_init__(self) -> None:
         self.path = self.path
@@ -116,20 +113,20 @@ class ToldEditResult(_Told, EditResult):
 class ToldUploadResponse(FileUploadResponse):
     """A file that was stored, and what its writer has to know."""
 
-    warnings: tuple[WarningLike, ...] = ()
+    warnings: tuple[WriteWarning, ...] = ()
 
 
-def write_result(path: str, warnings: Sequence[WarningLike]) -> WriteResult:
+def write_result(path: str, warnings: Sequence[WriteWarning]) -> WriteResult:
     return ToldWriteResult(path=path, warnings=tuple(warnings)) if warnings else WriteResult(path=path)
 
 
-def edit_result(path: str, occurrences: int, warnings: Sequence[WarningLike]) -> EditResult:
+def edit_result(path: str, occurrences: int, warnings: Sequence[WriteWarning]) -> EditResult:
     if not warnings:
         return EditResult(path=path, occurrences=occurrences)
     return ToldEditResult(path=path, occurrences=occurrences, warnings=tuple(warnings))
 
 
-def upload_response(path: str, error: str | None, warnings: Sequence[WarningLike]) -> FileUploadResponse:
+def upload_response(path: str, error: str | None, warnings: Sequence[WriteWarning]) -> FileUploadResponse:
     if not warnings:
         return FileUploadResponse(path=path, error=error)
     return ToldUploadResponse(path=path, error=error, warnings=tuple(warnings))

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from uuid import UUID
 
+from memsvc.contract.history import Blame, BlamedLine
 from memsvc.format import canonical_path, text_lines
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content, rendered
@@ -13,7 +14,6 @@ from memsvc.tree.history.lines import carried
 from memsvc.tree.history.timeline import Places, revisions_read
 from memsvc.tree.models import Block, BlockQuerySet, File
 from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import Blame, BlamedLine
 
 _BLOCKS_AT_ONCE = 200
 

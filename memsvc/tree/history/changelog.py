@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import batched
 from uuid import UUID
 
+from memsvc.contract.history import RevisionRead
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.history.timeline import Places, held, read_revision, touched
 from memsvc.tree.models import File, Revision
 from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import RevisionRead
 
 # Looking up what was touched goes through the whole tree, so it is done for many revisions at once.
 _REVISIONS_AT_ONCE = 1000

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from uuid import UUID
 
+from memsvc.contract.history import FileChange, FileDiff, Hunk
 from memsvc.format import canonical_folder
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
@@ -13,7 +14,6 @@ from memsvc.tree.history.lines import Range, line_differences, lines_of
 from memsvc.tree.history.timeline import Places, held, touched
 from memsvc.tree.models import File
 from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import FileChange, FileDiff, Hunk
 
 MAX_FILES_COMPARED = 1000
 CONTEXT_LINES = 3

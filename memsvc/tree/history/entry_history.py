@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from django.db import connection
 
+from memsvc.contract.history import EntryVersion
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import entry_of, rendered
 from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.history.timeline import Places, revisions_read
 from memsvc.tree.models import Block
 from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import EntryVersion
 
 
 def entry_history(access: Access, entry_id: str) -> list[EntryVersion]:

@@ -8,6 +8,8 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from memsvc.contract.files import Page
+from memsvc.contract.history import EntryChange, RevisionDetail, RevisionRead
 from memsvc.format import canonical_folder, in_utc
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import entry_of, rendered
@@ -17,7 +19,6 @@ from memsvc.tree.history.diffs import file_change
 from memsvc.tree.history.timeline import Places, read_revision, touched, touched_blocks
 from memsvc.tree.models import Block, BlockQuerySet, File, Revision
 from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import EntryChange, RevisionDetail, RevisionsPage
 
 MAX_LISTED = 1000
 
@@ -40,7 +41,7 @@ EVERY_REVISION = RevisionFilter()
 
 def list_revisions(
     access: Access, wanted: RevisionFilter = EVERY_REVISION, *, cursor: str | None = None, limit: int = 100
-) -> RevisionsPage:
+) -> Page[RevisionRead]:
     """A tree's revisions, newest first; up to `limit` (1 to 1,000) a page.
 
     An access that sees a folder only is told of the revisions that changed something in it.
@@ -52,7 +53,7 @@ def list_revisions(
             revisions = revisions.filter(number__lt=after_number(cursor))
         rows = list(revisions.order_by("-number")[: limit + 1])
     page = rows[:limit]
-    return RevisionsPage(
+    return Page(
         items=[read_revision(row) for row in page],
         next=cursor_of_number(page[-1].number) if len(rows) > limit else None,
     )

@@ -16,10 +16,10 @@ from django.db.models import Aggregate, Func, Q
 from django.db.models.functions import Coalesce
 from psycopg.types.range import Range
 
+from memsvc.contract.history import RevisionRead
 from memsvc.tree.blocks import RENDERED
 from memsvc.tree.models import Block, BlockQuerySet, File, Revision, Tree
 from memsvc.tree.moment import Moment
-from memsvc.tree.results import RevisionRead
 
 EVERY_BLOCK: Final = Q()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from memsvc import format
+from memsvc.contract.history import UndoConflict
 from memsvc.tree import files, router
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
@@ -17,7 +18,6 @@ from memsvc.tree.history.restore import tell_index
 from memsvc.tree.history.timeline import Places, held, touched
 from memsvc.tree.models import Block, File, Revision
 from memsvc.tree.moment import Moment
-from memsvc.tree.results import UndoConflict
 from memsvc.tree.scope import Change
 
 MAX_UNDONE = 1000

@@ -8,6 +8,8 @@ from django.db.models import BooleanField, DateTimeField, F, Func, Q, UUIDField,
 from django.db.models.lookups import GreaterThan, LessThan
 
 from memsvc import format
+from memsvc.contract.entries import EntryRead
+from memsvc.contract.files import Page
 from memsvc.format import (
     CATEGORY_KIND,
     Confidence,
@@ -27,7 +29,6 @@ from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.models import Block, BlockQuerySet, Revision
 from memsvc.tree.moment import Moment, moment
 from memsvc.tree.reads.metadata import with_metadata
-from memsvc.tree.results import EntriesPage, EntryRead
 from memsvc.tree.visibility import active
 
 MAX_FOUND = 1000
@@ -92,7 +93,7 @@ def list_entries(
     cursor: str | None = None,
     limit: int = 100,
     revision: int | None = None,
-) -> EntriesPage:
+) -> Page[EntryRead]:
     """Entries by filters, newest first, of equal instants the one written last; up to `limit` (1 to 1,000) a page."""
     return _page(access, wanted, [], oldest_first=oldest_first, cursor=cursor, limit=limit, revision=revision)
 
@@ -105,7 +106,7 @@ def search_entries(
     cursor: str | None = None,
     limit: int = 20,
     revision: int | None = None,
-) -> EntriesPage:
+) -> Page[EntryRead]:
     """Entries whose summary, body, tags, source or id hold all words of the query.
 
     Case, white space and the form of accented letters don't matter. An empty query admits all; newest first.
@@ -119,7 +120,7 @@ def recent_episodes(access: Access, *, since: datetime | None = None, limit: int
     if limit < 1:
         raise InvalidText("limit: ask for at least one episode")
     page = list_entries(access, EntryFilter(kind=MemoryKind.EPISODIC, since=since), limit=limit)
-    return page.items[::-1]
+    return [*reversed(page.items)]
 
 
 def _page(
@@ -131,7 +132,7 @@ def _page(
     cursor: str | None,
     limit: int,
     revision: int | None,
-) -> EntriesPage:
+) -> Page[EntryRead]:
     limit = max(1, min(limit, MAX_FOUND))
     with moment(access, revision) as now:
         entries = matching(now, wanted).select_related("file")
@@ -143,9 +144,7 @@ def _page(
         rows = list(entries.order_by(*order)[: limit + 1])
         items = read_blocks(now, rows[:limit])
     last = rows[limit - 1] if len(rows) > limit else None
-    return EntriesPage(
-        items=items, next=cursor_of_entry(last.created, last.pk) if last and last.created else None
-    )
+    return Page(items=items, next=cursor_of_entry(last.created, last.pk) if last and last.created else None)
 
 
 def matching(now: Moment, wanted: EntryFilter) -> BlockQuerySet:

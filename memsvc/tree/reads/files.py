@@ -1,10 +1,13 @@
 """Files: listings, whole contents, windows of lines, and router indexes as rows."""
 
 import hashlib
+from base64 import b64encode
 from bisect import bisect_right
 from itertools import accumulate
 
 from memsvc import format
+from memsvc.contract.entries import RouterIndex
+from memsvc.contract.files import Listed, Page, Window
 from memsvc.format import MemoryKind, canonical_folder, canonical_path, plain_line_ends, text_lines
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
@@ -13,7 +16,7 @@ from memsvc.tree.errors import FileNotFound, FolderNotFound, IsFolder, NotFolder
 from memsvc.tree.files import MAX_FILE_BYTES, decodes, etag_of, rendered_lines, version_tag
 from memsvc.tree.models import Block, File
 from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import FileContent, FilesPage, IndexView, Listed, Page
+from memsvc.tree.results import FileContent
 
 MAX_LISTED = 1000
 # More than any file has; what asks for more is not counted further.
@@ -54,7 +57,7 @@ def list_files(
     after: str | None = None,
     limit: int = MAX_LISTED,
     revision: int | None = None,
-) -> FilesPage:
+) -> Page[Listed]:
     """All files below a folder (or the one file), in path order, up to `limit` (at most 1,000) a page."""
     folder = canonical_folder(prefix)
     limit = max(1, min(limit, MAX_LISTED))
@@ -64,9 +67,7 @@ def list_files(
             files = files.filter(path__gt=after_text(after))
         rows = list(files.order_by("path")[: limit + 1])
         page = rows[:limit]
-        return FilesPage(
-            items=now.listed(page), next=cursor_of_text(page[-1].path) if len(rows) > limit else None
-        )
+        return Page(items=now.listed(page), next=cursor_of_text(page[-1].path) if len(rows) > limit else None)
 
 
 def stat(access: Access, path: str, *, revision: int | None = None) -> Listed:
@@ -120,7 +121,7 @@ def _etag(now: Moment, file: File, listed: Listed) -> str:
 
 def read_lines(
     access: Access, path: str, *, offset: int = 0, limit: int = 2000, revision: int | None = None
-) -> Page:
+) -> Window:
     """A window of a text file: `limit` lines from the 0-based line `offset` on, line ends as `\\n`.
 
     Blank content comes whole, whatever the bounds; content that is no text comes whole as bytes. A negative
@@ -182,12 +183,12 @@ def _page(
     start: int | None = None,
     count: int = 0,
     no_lines_requested: bool = False,
-) -> Page:
+) -> Window:
     end = None if start is None else start + count
-    return Page(
+    return Window(
         path=file.path,
-        text=text,
-        binary=binary,
+        content=text if binary is None else b64encode(binary).decode("ascii"),
+        encoding="utf-8" if binary is None else "base64",
         total_lines=None if start is None else listed.lines,
         start_line=None if start is None else start + 1,
         end_line=end,
@@ -201,12 +202,12 @@ def _page(
     )
 
 
-def read_index(access: Access, kind: MemoryKind | None = None, *, revision: int | None = None) -> IndexView:
+def read_index(access: Access, kind: MemoryKind | None = None, *, revision: int | None = None) -> RouterIndex:
     """The router index of a kind, or the root's, as rows in path order."""
     path = format.index_path(kind)
     try:
         data = read_file(access, path, revision=revision).data
     except FileNotFound:
-        return IndexView(path=path, rows=[], preamble="", exists=False)
+        return RouterIndex(path=path, rows=[], preamble="", exists=False)
     preamble, rows = format.parse_index(data.decode(errors="replace"))
-    return IndexView(path=path, rows=[rows[key] for key in sorted(rows)], preamble=preamble, exists=True)
+    return RouterIndex(path=path, rows=[rows[key] for key in sorted(rows)], preamble=preamble, exists=True)

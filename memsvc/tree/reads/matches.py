@@ -7,6 +7,7 @@ from django.db.models import F, Q, TextField, Value
 from django.db.models.functions import Concat, StrIndex
 from django.db.models.lookups import GreaterThan
 
+from memsvc.contract.files import Listed, Match, Matches
 from memsvc.format import canonical_folder, count_lines
 from memsvc.format.globs import compile_glob
 from memsvc.tree.access import Access
@@ -14,7 +15,6 @@ from memsvc.tree.blocks import content
 from memsvc.tree.files import decodes
 from memsvc.tree.models import File
 from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import Listed, Match, Matches
 
 # Only these part what a search shows, as a person's grep does. A match has the number of the line, as `read_lines`
 # counts them, at which it begins.

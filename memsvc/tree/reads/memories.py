@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from uuid import UUID
 
+from memsvc.contract.files import Listed
 from memsvc.tree.access import Access
 from memsvc.tree.cursors import after_text, cursor_of_text
 from memsvc.tree.errors import MemoryNotFound
@@ -12,7 +13,7 @@ from memsvc.tree.files import MAX_FILE_BYTES
 from memsvc.tree.history.memory_versions import MAX_CONTENT_BYTES, Held, current_versions, held_by
 from memsvc.tree.models import File, FileQuerySet
 from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import Listed, MemoriesPage, Memory
+from memsvc.tree.results import MemoriesPage, Memory
 
 
 def list_memories(

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import batched, groupby
 
+from memsvc.contract.files import Listed
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import rendered
 from memsvc.tree.models import File, Revision
 from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import Listed
 from memsvc.tree.visibility import EXPIRING
 
 # Files are read in groups of about this many bytes; one that is larger is streamed by itself.

@@ -6,6 +6,8 @@ from django.db.models.functions import Length, StrIndex
 from django.db.models.lookups import GreaterThan
 
 from memsvc import format
+from memsvc.contract.entries import EntryRead
+from memsvc.contract.files import Page
 from memsvc.format import MemoryEntry
 from memsvc.format.text import case_folded, folded
 from memsvc.tree.access import Access
@@ -21,7 +23,6 @@ from memsvc.tree.reads.entries import (
     matching,
     read_blocks,
 )
-from memsvc.tree.results import EntriesPage, EntryRead
 
 _ORDER = ("-created", "file__path", "position", "pk")
 
@@ -34,7 +35,7 @@ def search_substring(
     cursor: str | None = None,
     limit: int = 20,
     revision: int | None = None,
-) -> EntriesPage:
+) -> Page[EntryRead]:
     """Entries whose summary, body and tags, joined by blanks, hold the query as it stands, its ends trimmed.
 
     Case doesn't matter, nor in which of its forms a character is written (see `case_folded`). An empty query admits
@@ -58,7 +59,7 @@ def search_substring(
             # Folded text holds the query in more entries than those that spell it so.
             size = min(2 * size, MAX_FOUND)
     following = found[limit - 1][1] if len(found) > limit else None
-    return EntriesPage(items=[read for read, _ in found[:limit]], next=following)
+    return Page(items=[read for read, _ in found[:limit]], next=following)
 
 
 def _about(entries: BlockQuerySet, needle: str) -> BlockQuerySet:
