@@ -23,7 +23,7 @@ from memsvc.tree.access import Access
 from memsvc.tree.moment import moment
 from memsvc.tree.reads import EntryFilter
 from memsvc.tree.reads.entries import matching
-from memsvc.tree.scope import deriving
+from memsvc.tree.scope import unlocked_transaction
 from memsvc.tree.visibility import standing_sql
 from tenants.batching import Batch
 from tenants.ids import uuid7
@@ -115,7 +115,7 @@ def add_accesses(access: Access, counted: Mapping[str, Accesses]) -> None:
     """Add what was counted elsewhere, by entry id; ids that the tree doesn't have are passed over."""
     if not counted:
         return
-    with deriving(access.tree):
+    with unlocked_transaction(access.tree):
         _write(access.tree.tenant_id, access.tree.pk, counted)
 
 

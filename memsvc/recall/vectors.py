@@ -19,7 +19,7 @@ from memsvc.recall.embedding import Embedder, EmbeddingError, Vector, Vectors, e
 from memsvc.recall.parts import parts
 from memsvc.recall.ranking import as_halfvec
 from memsvc.tree.models import Tree
-from memsvc.tree.scope import deriving
+from memsvc.tree.scope import unlocked_transaction
 from memsvc.tree.visibility import expired_sql, standing_sql, visible_sql
 from tenants.ids import uuid7
 from tenants.rows import columns, execute, instance, one
@@ -111,7 +111,7 @@ class _Begun:
 def _begin(tree: Tree, model: Embedder) -> _Begun | None:
     """Read the mark, or make it; None when the tree is gone."""
     key = [tree.tenant_id, tree.pk]
-    with deriving(tree):
+    with unlocked_transaction(tree):
         execute(_MAKE_MARK, [uuid7(), model.name, *key])
         row = one(_BEGUN, [model.name, *key])
     return _Begun(*row) if row else None
@@ -130,7 +130,7 @@ WHERE t.tenant_id = %s AND t.id = %s
 
 
 def _lacking(tree: Tree, model: Embedder, begun: _Begun, limit: int) -> list[UUID]:
-    with deriving(tree), connection.cursor() as cursor:
+    with unlocked_transaction(tree), connection.cursor() as cursor:
         cursor.execute(_LACKING, [tree.tenant_id, tree.pk, begun.mark, begun.revision, model.name, limit])
         return [block for (block,) in cursor.fetchall()]
 
@@ -148,7 +148,7 @@ _LACKING = f"SELECT b.id {_WITHOUT_VECTOR} ORDER BY b.added_in DESC LIMIT %s"
 
 
 def _embed(tree: Tree, model: Embedder, blocks: Sequence[UUID]) -> int:
-    with deriving(tree), connection.cursor() as cursor:
+    with unlocked_transaction(tree), connection.cursor() as cursor:
         cursor.execute(_TEXTS, [tree.tenant_id, tree.pk, list(blocks)])
         texts = cursor.fetchall()
     done = 0
@@ -190,7 +190,7 @@ def _store(tree: Tree, model: Embedder, entries: Sequence[_Cut], vectors: Vector
     places = [(block, part) for block, cut in entries for part in range(len(cut))]
     new = [[uuid7() for _ in places], [block for block, _ in places], [part for _, part in places]]
     texts = [as_halfvec(vector.tolist()) for vector in vectors]
-    with deriving(tree):
+    with unlocked_transaction(tree):
         mark = _lock_mark(tree, model)
         if mark is None:
             return 0
@@ -243,7 +243,7 @@ def _lock_mark(tree: Tree, model: Embedder) -> _Mark | None:
 def _settle(tree: Tree, model: Embedder, begun: _Begun) -> None:
     """Move the mark on, unless vectors are lacking still, and delete what is no longer wanted."""
     key = [tree.tenant_id, tree.pk]
-    with deriving(tree):
+    with unlocked_transaction(tree):
         mark = _lock_mark(tree, model)
         # Another worker may have been here, and may know of later revisions.
         if mark is None or mark.revision > begun.mark:

@@ -11,7 +11,7 @@ from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.files import decodes
 from memsvc.tree.models import Block, File, Revision, Tree
-from memsvc.tree.scope import holding
+from memsvc.tree.scope import locked_transaction
 from memsvc.tree.trees import create_tree, require_whole
 from memsvc.tree.visibility import standing_sql, visible_sql
 
@@ -95,7 +95,7 @@ def clone_tree(access: Access, name: str, *, revision: int | None = None) -> Tre
     Writers of the source wait meanwhile. Raises `TreeExists`, `RevisionNotFound` and `RevisionPruned`.
     """
     require_whole(access)
-    with holding(access.tree) as source:
+    with locked_transaction(access.tree) as source:
         number = source.revision if revision is None else revision
         source.require_revision(number)
         copy = create_tree(source.tenant, name, description=source.description, language=source.language)

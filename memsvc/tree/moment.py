@@ -16,7 +16,7 @@ from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound
 from memsvc.tree.files import rendered_lines, rendered_size
 from memsvc.tree.models import Block, BlockQuerySet, File, FileQuerySet, Revision, Tree
-from memsvc.tree.scope import reading
+from memsvc.tree.scope import read_transaction
 from memsvc.tree.visibility import is_visible, must_be_counted, visible
 
 
@@ -144,7 +144,7 @@ def _changed(file: File, totals: dict[str, Any] | None) -> int:
 @contextmanager
 def moment(access: Access, revision: int | None = None) -> Iterator[Moment]:
     """Open a consistent view. Raises `RevisionNotFound` and `RevisionPruned`."""
-    with reading(access):
+    with read_transaction(access):
         now = Moment(access=access, revision=revision, at=datetime.now(tz=UTC))
         if revision is not None:
             now.tree.require_revision(revision)

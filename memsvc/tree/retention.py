@@ -16,7 +16,7 @@ from memsvc.tree.access import Access
 from memsvc.tree.history.blame import line_revisions
 from memsvc.tree.models import Block, File, Revision, Tree
 from memsvc.tree.moment import moment
-from memsvc.tree.scope import holding
+from memsvc.tree.scope import locked_transaction
 from tenants.actors import SYSTEM
 from tenants.models import Tenant
 from tenants.rows import columns, instance
@@ -58,7 +58,7 @@ def prune_to(
     if rehearse:
         return _rehearsed(tree, horizon)
     _remember_lines(tree, horizon, progress)
-    with holding(tree) as held:
+    with locked_transaction(tree) as held:
         held.require_revision(max(horizon, held.history_from))
         if held.history_from < horizon:
             held.history_from = horizon
@@ -127,7 +127,7 @@ def _remember_lines(tree: Tree, horizon: int, progress: Progress) -> None:
         with moment(Access(tree, SYSTEM), horizon) as then:
             found = line_revisions(then, file_id)
         if found:
-            with holding(tree):
+            with locked_transaction(tree):
                 blocks = [Block(pk=pk, line_revisions=numbers) for pk, numbers in found.items()]
                 Block.objects.of(tree).bulk_update(blocks, ["line_revisions"], batch_size=_ROWS_AT_ONCE)
         progress("lines")
@@ -188,6 +188,6 @@ def _removed_at_once(tree: Tree, statement: str, horizon: int) -> int:
         "horizon": horizon,
         "most": _ROWS_AT_ONCE,
     }
-    with holding(tree), connection.cursor() as cursor:
+    with locked_transaction(tree), connection.cursor() as cursor:
         cursor.execute(statement, values)
         return int(cursor.fetchone()[0])

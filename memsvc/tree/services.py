@@ -56,7 +56,7 @@ from memsvc.tree.operations import (
     WriteFile,
 )
 from memsvc.tree.results import ImportResult, OperationResult
-from memsvc.tree.scope import Change, changing
+from memsvc.tree.scope import Change, unit_of_work
 
 MAX_BATCH = 500
 MAX_MESSAGE_BYTES = 1000
@@ -351,7 +351,7 @@ def one_revision(
     access: Access, action: str, message: str = "", *, rehearsed: bool = False
 ) -> Iterator[Change]:
     """A change at whose end the index files agree with the tree, also when an import left them behind."""
-    with changing(access, action, message=_message(message), rehearsed=rehearsed) as change:
+    with unit_of_work(access, action, message=_message(message), rehearsed=rehearsed) as change:
         yield change
         if change.made and change.tree.index_behind and not change.index_behind:
             router.complete(change)

@@ -20,7 +20,7 @@ from memsvc.tree.cursors import after_entry, after_text, cursor_of_entry, cursor
 from memsvc.tree.errors import Forbidden, StoreNotFound, TreeArchived, TreeExists, TreeNotFound
 from memsvc.tree.models import DEFAULT_LANGUAGE, Block, File, Tree
 from memsvc.tree.moment import moment
-from memsvc.tree.scope import holding
+from memsvc.tree.scope import locked_transaction
 from memsvc.tree.visibility import to_be_counted
 from tenants.idempotency import forget_tree
 from tenants.models import Tenant
@@ -181,7 +181,7 @@ def describe_tree(
         language = _checked_language(language)
     require_whole(access)
     access.require_write()
-    with holding(access.tree) as tree:
+    with locked_transaction(access.tree) as tree:
         if tree.archived_at is not None:
             raise TreeArchived(tree.name)
         told = (
@@ -220,7 +220,7 @@ def archive_tree(access: Access) -> Tree:
     """Let nobody change a tree any more, for good. A second call keeps the first time."""
     require_whole(access)
     access.require_write()
-    with holding(access.tree) as tree:
+    with locked_transaction(access.tree) as tree:
         if tree.archived_at is None:
             tree.archived_at = timezone.now()
             tree.save(update_fields=["archived_at"])
@@ -233,7 +233,7 @@ def delete_tree(access: Access) -> None:
     Its name is free afterwards; keys that are limited to the name open whatever gets it next.
     """
     require_whole(access)
-    with holding(access.tree) as tree:
+    with locked_transaction(access.tree) as tree:
         forget_tree(tree.tenant_id, tree.pk)
         with connection.cursor() as cursor:
             # By table, because a cascade would look up each file's blocks one by one.

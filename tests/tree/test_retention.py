@@ -20,7 +20,7 @@ from memsvc.tree.history.memory_versions import VersionFilter, list_versions, re
 from memsvc.tree.models import Block, File, Revision, Tree
 from memsvc.tree.reads import RevisionFilter
 from memsvc.tree.retention import Pruned, prune, prune_to
-from memsvc.tree.scope import changing
+from memsvc.tree.scope import unit_of_work
 from memsvc.tree.trees import archive_tree, create_tree
 from tenants.models import Tenant
 from tenants.services import InvalidTenant, keep_history
@@ -448,7 +448,7 @@ def test_a_tree_that_is_held_is_left_for_the_next_run(memory: Access) -> None:
     keep_history(tenant=memory.tree.tenant, days=1)
     _older(memory, 1, days=10)
 
-    with ThreadPoolExecutor(1) as elsewhere, changing(memory, "test"):
+    with ThreadPoolExecutor(1) as elsewhere, unit_of_work(memory, "test"):
         refused = elsewhere.submit(run, "history_prune").exception(timeout=30)
 
     assert "1 trees could not be finished; run this again" in str(refused)

@@ -18,7 +18,7 @@ from memsvc.tree.history.memory_versions import FileChanged, find_change, number
 from memsvc.tree.models import Block, File, Redaction, Tree
 from memsvc.tree.moment import Moment, moment
 from memsvc.tree.results import MemoryVersion
-from memsvc.tree.scope import holding
+from memsvc.tree.scope import locked_transaction
 from tenants.idempotency import redact_answers
 
 
@@ -28,7 +28,7 @@ def redact_version(access: Access, file_id: UUID, number: int) -> MemoryVersion:
     Stored answers to repeated requests lose what they may quote from the tree. Raises `VersionNotFound`, and
     `CurrentVersion` for what a file holds now.
     """
-    with holding(access.tree) as tree, moment(Access(tree, access.actor)) as now:
+    with locked_transaction(access.tree) as tree, moment(Access(tree, access.actor)) as now:
         with moment(access) as seen:
             _require_redactable(now, find_change(now, file_id, number), find_change(seen, file_id, number))
         _record(access, tree, file_id, number, now.at)

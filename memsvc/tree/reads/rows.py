@@ -11,7 +11,7 @@ from memsvc.tree.access import Access
 from memsvc.tree.files import live_blocks
 from memsvc.tree.models import Block, BlockQuerySet, File, Tree
 from memsvc.tree.router import Mention, Origin
-from memsvc.tree.scope import reading
+from memsvc.tree.scope import read_transaction
 from memsvc.tree.visibility import FOR_GOOD, active, visible
 
 
@@ -27,7 +27,7 @@ class Misstatement:
 
 def misstatements(access: Access) -> list[Misstatement]:
     """Rows of files that are there whose description or tags nobody wrote by hand and no live entry bears out."""
-    with reading(access):
+    with read_transaction(access):
         indexes = File.objects.of(access.tree).standing(None).filter(path__in=router.INDEXES)
         return [found for index in indexes for found in _in_index(access.tree, index)]
 
