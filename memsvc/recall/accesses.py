@@ -20,10 +20,10 @@ from memsvc.contract.entries import EntryRead
 from memsvc.recall.models import AccessCount
 from memsvc.tree import reads, statements
 from memsvc.tree.access import Access
-from memsvc.tree.moment import moment
 from memsvc.tree.reads import EntryFilter
 from memsvc.tree.reads.entries import matching
 from memsvc.tree.scope import unlocked_transaction
+from memsvc.tree.snapshot import snapshot
 from memsvc.tree.visibility import standing_sql
 from tenants.batching import Batch
 from tenants.ids import uuid7
@@ -104,7 +104,7 @@ def get_entry(access: Access, entry_id: str, *, revision: int | None = None) -> 
 def accesses_of(access: Access, entry_ids: Collection[str]) -> dict[str, Accesses]:
     """What is written of entries that the access sees, by id; those that were never accessed are not in it."""
     tree = access.tree
-    with moment(access) as now:
+    with snapshot(access) as now:
         entries = matching(now, _EVERY).filter(entry_id__in=entry_ids, duplicate=False)
         counts = AccessCount.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk, block__in=entries)
         rows = counts.values_list("block__entry_id", "count", "last_at")

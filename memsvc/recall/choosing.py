@@ -13,8 +13,8 @@ from typing import Any
 from django.db import connection
 from django.db.models.expressions import RawSQL
 
-from memsvc.tree.moment import Moment
 from memsvc.tree.reads.entries import EVERY_ACTIVE, EntryFilter, matching
+from memsvc.tree.snapshot import Snapshot
 from memsvc.tree.visibility import active_sql, expiring_sql, standing_sql, visible_sql
 
 # How many of the best by words, and of the nearest, are looked at: so many for each step of depth.
@@ -88,11 +88,11 @@ ORDER BY v.embedding::halfvec({dimensions}) <#> (SELECT meaning FROM question) L
 """
 
 
-def is_everything(now: Moment, wanted: EntryFilter) -> bool:
+def is_everything(now: Snapshot, wanted: EntryFilter) -> bool:
     return now.revision is None and now.access.prefix == "/" and wanted == EVERY_ACTIVE
 
 
-def everything(now: Moment, *, dimensions: int | None = None, depth: int = 1) -> Chosen:
+def everything(now: Snapshot, *, dimensions: int | None = None, depth: int = 1) -> Chosen:
     """All that holds now, for one who sees the whole tree; the nearest by the index of vectors of so many dimensions,
     which may find fewer than there are, or without one.
     """
@@ -138,7 +138,7 @@ nearest AS MATERIALIZED (
 """
 
 
-def some(now: Moment, wanted: EntryFilter, *, depth: int = 1) -> Chosen:
+def some(now: Snapshot, wanted: EntryFilter, *, depth: int = 1) -> Chosen:
     """What passes a filter, of what the access sees at a moment."""
     chosen, values = table_of(now, wanted)
     past = now.revision is not None
@@ -151,7 +151,7 @@ def some(now: Moment, wanted: EntryFilter, *, depth: int = 1) -> Chosen:
     )
 
 
-def table_of(now: Moment, wanted: EntryFilter) -> tuple[str, dict[str, Any]]:
+def table_of(now: Snapshot, wanted: EntryFilter) -> tuple[str, dict[str, Any]]:
     """The entries that pass a filter as the table `wanted`, with how many terms each has; and its parameters."""
     entries = matching(now, wanted).order_by().annotate(words=RawSQL("tree_block.words", []))
     listed = entries.values_list("pk", "created", "words").query
@@ -166,6 +166,6 @@ def table_of(now: Moment, wanted: EntryFilter) -> tuple[str, dict[str, Any]]:
     )
 
 
-def _owner(now: Moment) -> dict[str, Any]:
+def _owner(now: Snapshot) -> dict[str, Any]:
     tree = now.access.tree
     return {"tenant": tree.tenant_id, "tree": tree.pk, "at": now.at, "revision": now.revision}

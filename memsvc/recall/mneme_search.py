@@ -19,13 +19,13 @@ from memsvc.recall.search import query_vector
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Conflict, Unavailable
-from memsvc.tree.moment import Moment, moment
 from memsvc.tree.reads.entries import (
     EVERY_ACTIVE,
     MAX_FOUND,
     MAX_QUERY_BYTES,
     EntryFilter,
 )
+from memsvc.tree.snapshot import Snapshot, snapshot
 from tenants.rows import prepared
 
 
@@ -56,7 +56,7 @@ def search_as_mneme(
     if vector is None:
         raise NoEmbedder if settings.EMBEDDER == NONE else Unavailable
     limit = max(1, min(limit, MAX_FOUND))
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         nearest = _nearest(now, wanted, vector, CANDIDATES_FOR_EACH * limit)
         scored = retrieve(nearest, k=limit, scoring=scoring or Scoring(), now=now.at)
         hits = _hits(now, scored, text)
@@ -74,7 +74,7 @@ ORDER BY nearest.similarity DESC, b.created DESC, b.id DESC
 """
 
 
-def _nearest(now: Moment, wanted: EntryFilter, vector: QueryVector, most: int) -> list[Candidate[UUID]]:
+def _nearest(now: Snapshot, wanted: EntryFilter, vector: QueryVector, most: int) -> list[Candidate[UUID]]:
     table, values = table_of(now, wanted)
     values |= {"meaning": as_halfvec(vector.values), "model": vector.model, "most": most}
     with prepared() as cursor:
@@ -91,7 +91,7 @@ def _nearest(now: Moment, wanted: EntryFilter, vector: QueryVector, most: int) -
         ]
 
 
-def _hits(now: Moment, scored: list[Scored[UUID]], text: str) -> list[Hit]:
+def _hits(now: Snapshot, scored: list[Scored[UUID]], text: str) -> list[Hit]:
     found = statements.blocks_with_files(now.access.tree, [each.key for each in scored])
     hits = hits_of(now, [found[each.key] for each in scored], text)
     return [

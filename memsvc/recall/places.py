@@ -9,8 +9,8 @@ from memsvc.format import count_lines
 from memsvc.format.fences import BOM, entry_spans
 from memsvc.recall.highlights import Highlighter
 from memsvc.tree.models import Block
-from memsvc.tree.moment import Moment
 from memsvc.tree.reads.entries import read_blocks
+from memsvc.tree.snapshot import Snapshot
 from memsvc.tree.visibility import standing_sql, visible_sql
 from tenants.rows import prepared
 
@@ -40,7 +40,7 @@ _THEN = _LINES_ABOVE.format(
 )
 
 
-def hits_of(now: Moment, blocks: Sequence[Block], text: str) -> list[Hit]:
+def hits_of(now: Snapshot, blocks: Sequence[Block], text: str) -> list[Hit]:
     """Blocks as the hits of a query, in their order and without a score."""
     lines = _first_lines(now, blocks)
     mark = Highlighter(text)
@@ -50,7 +50,7 @@ def hits_of(now: Moment, blocks: Sequence[Block], text: str) -> list[Hit]:
     ]
 
 
-def _first_lines(now: Moment, blocks: Sequence[Block]) -> dict[UUID, int]:
+def _first_lines(now: Snapshot, blocks: Sequence[Block]) -> dict[UUID, int]:
     """The lines, counted from 1, at which entries begin in their files: those of their opening fences."""
     if not blocks:
         return {}

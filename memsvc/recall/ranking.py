@@ -18,8 +18,8 @@ from memsvc.format.terms import Terms
 from memsvc.recall import choosing, near
 from memsvc.recall.choosing import OF_EACH, Chosen
 from memsvc.tree.models import Tree
-from memsvc.tree.moment import Moment
 from memsvc.tree.reads.entries import EntryFilter
+from memsvc.tree.snapshot import Snapshot
 from tenants.rows import prepared
 
 K1, B = 1.2, 0.75
@@ -192,7 +192,7 @@ class Ranking:
 
 
 def rank(
-    now: Moment, wanted: EntryFilter, asked: Terms | None, vector: QueryVector | None, depth: int = 1
+    now: Snapshot, wanted: EntryFilter, asked: Terms | None, vector: QueryVector | None, depth: int = 1
 ) -> Ranking:
     """The best of the entries that are wanted, at most `MAX_RANKED` for each step of `depth`: by words, by meaning, or
     by both.
@@ -208,7 +208,7 @@ def rank(
 
 
 def _ranked(
-    now: Moment, chosen: Chosen, asked: Terms | None, vector: QueryVector | None, depth: int
+    now: Snapshot, chosen: Chosen, asked: Terms | None, vector: QueryVector | None, depth: int
 ) -> Ranking:
     statement, values = _statement(now, chosen, asked, vector, depth)
     with _cursor(now.tree) as cursor:
@@ -230,7 +230,7 @@ def _cursor(tree: Tree) -> AbstractContextManager[CursorWrapper]:
 
 
 def _statement(
-    now: Moment, chosen: Chosen, asked: Terms | None, vector: QueryVector | None, depth: int
+    now: Snapshot, chosen: Chosen, asked: Terms | None, vector: QueryVector | None, depth: int
 ) -> tuple[str, dict[str, Any]]:
     parts, values = [*chosen.parts], chosen.values
     if asked is None:

@@ -185,10 +185,10 @@ def _texts(content: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 def _instant(content: Mapping[str, Any], name: str) -> datetime | None:
     text = _text(content, name, default="")
-    moment = instant_of(text) if text else None
-    if text and moment is None:
+    instant = instant_of(text) if text else None
+    if text and instant is None:
         raise InvalidLine(f"{name} must be a date and time (ISO 8601)")
-    return moment
+    return instant
 
 
 def _created(content: Mapping[str, Any]) -> datetime:

@@ -171,13 +171,13 @@ def _instant(gathered: Gathered, row: Mapping[str, Any], name: str) -> datetime 
     text = row[name]
     if not isinstance(text, str) or not text:
         return None
-    moment = instant_of(text)
-    if moment is None:
+    instant = instant_of(text)
+    if instant is None:
         gathered.warn(f"record {row['id']}: {name} is no time and was left out")
         return None
     if datetime.fromisoformat(text).tzinfo is None:
         gathered.warn(f"record {row['id']}: {name} had no time zone and was taken as UTC")
-    return moment.astimezone(UTC)
+    return instant.astimezone(UTC)
 
 
 def _json[T: (dict[str, Any], list[Any])](

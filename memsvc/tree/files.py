@@ -75,7 +75,7 @@ def last_expiry(change: Change, file: File) -> datetime | None:
     if file.next_expiry is None:
         return None
     expiries = [row.expires_at for row in visible_at(change, list(live_blocks(file)))]
-    return max((moment for moment in expiries if moment), default=None) if all(expiries) else None
+    return max((instant for instant in expiries if instant), default=None) if all(expiries) else None
 
 
 def content_now(change: Change, file: File) -> bytes:

@@ -15,8 +15,8 @@ from django.db import connection
 from memsvc.tree.access import Access
 from memsvc.tree.history.blame import line_revisions
 from memsvc.tree.models import Block, File, Revision, Tree
-from memsvc.tree.moment import moment
 from memsvc.tree.scope import locked_transaction
+from memsvc.tree.snapshot import snapshot
 from tenants.actors import SYSTEM
 from tenants.models import Tenant
 from tenants.rows import columns, instance
@@ -105,13 +105,13 @@ ORDER BY kept.place, t.name
 
 def _horizon(tree: Tree, before: datetime) -> int:
     made = Revision.objects.of(tree).filter(at__lt=before)
-    with moment(Access(tree, SYSTEM)):
+    with snapshot(Access(tree, SYSTEM)):
         newest = made.order_by("-number").values_list("number", flat=True).first()
     return newest or 0
 
 
 def _rehearsed(tree: Tree, horizon: int) -> Pruned:
-    with moment(Access(tree, SYSTEM)) as now:
+    with snapshot(Access(tree, SYSTEM)) as now:
         horizon = max(horizon, now.tree.history_from)
         blocks = Block.objects.of(tree).filter(removed_in__lte=horizon).count()
         files = File.objects.of(tree).filter(removed_in__lte=horizon).count()
@@ -124,7 +124,7 @@ def _remember_lines(tree: Tree, horizon: int, progress: Progress) -> None:
     What happened up to the horizon never changes again, so it is looked at without the lock.
     """
     for file_id in _files_with_history(tree, horizon):
-        with moment(Access(tree, SYSTEM), horizon) as then:
+        with snapshot(Access(tree, SYSTEM), horizon) as then:
             found = line_revisions(then, file_id)
         if found:
             with locked_transaction(tree):
@@ -135,7 +135,7 @@ def _remember_lines(tree: Tree, horizon: int, progress: Progress) -> None:
 
 def _files_with_history(tree: Tree, horizon: int) -> Sequence[UUID]:
     """The files of the horizon, by what their blocks refer to, of which blocks will go that are not gone yet."""
-    with moment(Access(tree, SYSTEM)) as now:
+    with snapshot(Access(tree, SYSTEM)) as now:
         ended = Block.objects.of(tree).filter(removed_in__gt=now.tree.history_from, removed_in__lte=horizon)
         standing = Block.objects.of(tree).standing(horizon).filter(file_id__in=ended.values("file_id"))
         return list(standing.order_by("file_id").values_list("file_id", flat=True).distinct())

@@ -19,8 +19,8 @@ from memsvc.tree.access import Access
 from memsvc.tree.cursors import after_entry, after_text, cursor_of_entry, cursor_of_text
 from memsvc.tree.errors import Forbidden, StoreNotFound, TreeArchived, TreeExists, TreeNotFound
 from memsvc.tree.models import DEFAULT_LANGUAGE, Block, File, Tree
-from memsvc.tree.moment import moment
 from memsvc.tree.scope import locked_transaction
+from memsvc.tree.snapshot import snapshot
 from memsvc.tree.visibility import to_be_counted
 from tenants.idempotency import forget_tree
 from tenants.models import Tenant
@@ -142,7 +142,7 @@ def stores_page(
 
 def measure(access: Access) -> TreeSize:
     """How much an access sees of its tree."""
-    with moment(access) as now:
+    with snapshot(access) as now:
         files = now.files()
         untold = to_be_counted(now.at)
         listed = now.listed(list(files.filter(untold)))

@@ -17,7 +17,7 @@ FACT = b"---\nid: mem_1\ncreated: 2026-05-01\ncategory: facts\n---\n\nWater is w
 
 
 def revision_of(access: Access) -> int:
-    with reads.snapshot(access) as taken:
+    with reads.export_source(access) as taken:
         return taken.revision
 
 

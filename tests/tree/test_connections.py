@@ -63,7 +63,7 @@ def sleep_beyond_the_timeout() -> None:
 
 
 def _abandoned_snapshot(access: Access) -> None:
-    with reads.snapshot(access) as whole:
+    with reads.export_source(access) as whole:
         next(whole.files())
         raise ZeroDivisionError
 

@@ -352,7 +352,7 @@ def test_a_reader_who_was_there_before_reads_on(memory: Access) -> None:
     for n in range(5):
         services.write_file(memory, NOTE, f"{n}\n")
 
-    with reads.snapshot(memory, revision=2) as taken, ThreadPoolExecutor(1) as elsewhere:
+    with reads.export_source(memory, revision=2) as taken, ThreadPoolExecutor(1) as elsewhere:
         elsewhere.submit(prune_to, memory.tree, 5).result(timeout=30)
 
         assert [b"".join(chunks) for _, chunks in taken.files()] == [b"1\n"]

@@ -13,7 +13,7 @@ from memsvc.tree.files import decodes
 from memsvc.tree.history.lines import carried
 from memsvc.tree.history.timeline import Places, revisions_read
 from memsvc.tree.models import Block, BlockQuerySet, File
-from memsvc.tree.moment import Moment, moment
+from memsvc.tree.snapshot import Snapshot, snapshot
 
 _BLOCKS_AT_ONCE = 200
 
@@ -27,7 +27,7 @@ def blame(access: Access, path: str, *, revision: int | None = None) -> Blame:
     that is no text has no lines. Raises `FileNotFound`, `RevisionNotFound` and `RevisionPruned`.
     """
     path = canonical_path(path)
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         file, _ = now.file(path)
         rows = list(now.blocks_of(file))
         if not decodes(content(rows, revision)):
@@ -57,7 +57,7 @@ def _blamed(lines: Sequence[tuple[str, int, str | None]]) -> Iterator[BlamedLine
         mark = ""
 
 
-def _arrival(now: Moment, file: File) -> int:
+def _arrival(now: Snapshot, file: File) -> int:
     """The revision in which a file came from where the access doesn't see it; 0 when it was always in sight.
 
     Where it came from before the oldest revision that is kept is not known, and counts as out of sight.
@@ -76,7 +76,7 @@ def _arrival(now: Moment, file: File) -> int:
     return max(came, default=0)
 
 
-def line_revisions(now: Moment, file_id: UUID) -> dict[UUID, list[int]]:
+def line_revisions(now: Snapshot, file_id: UUID) -> dict[UUID, list[int]]:
     """Of the blocks of a file that stand in the moment's revision: those with older lines, and each line's revision.
 
     This is what `blame` has to know of them once all that was removed by then is gone.
@@ -89,7 +89,7 @@ def line_revisions(now: Moment, file_id: UUID) -> dict[UUID, list[int]]:
     return {row.pk: found[row.pk] for row in rows if any(number != row.added_in for number in found[row.pk])}
 
 
-def _marks(now: Moment, rows: Sequence[Block], oldest: int) -> Iterator[tuple[Block, _Marked]]:
+def _marks(now: Snapshot, rows: Sequence[Block], oldest: int) -> Iterator[tuple[Block, _Marked]]:
     """Each of these blocks of a file with its lines and their revisions, as they were when it came.
 
     The file's changes are gone through from the oldest revision that is kept: blocks from before know their lines'.

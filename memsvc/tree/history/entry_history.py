@@ -10,7 +10,7 @@ from memsvc.tree.blocks import entry_of, rendered
 from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.history.timeline import Places, revisions_read
 from memsvc.tree.models import Block
-from memsvc.tree.moment import Moment, moment
+from memsvc.tree.snapshot import Snapshot, snapshot
 
 
 def entry_history(access: Access, entry_id: str) -> list[EntryVersion]:
@@ -19,7 +19,7 @@ def entry_history(access: Access, entry_id: str) -> list[EntryVersion]:
     Each is what `get_entry` answers from that revision on; what an entry was in the oldest revision that is kept is one
     state, "kept". Raises `EntryNotFound` where no revision that the access sees has an entry with this id.
     """
-    with moment(access) as now:
+    with snapshot(access) as now:
         oldest = now.tree.history_from
         states = [
             state
@@ -49,7 +49,7 @@ SELECT entry_id FROM lineage
 """
 
 
-def _lineage(now: Moment, entry_id: str, oldest: int) -> list[str]:
+def _lineage(now: Snapshot, entry_id: str, oldest: int) -> list[str]:
     """An entry's id, and those of all that it superseded, each behind what superseded it."""
     if "\0" in entry_id:
         raise EntryNotFound(entry_id)
@@ -68,7 +68,7 @@ def _from_oldest(states: Sequence[_State], oldest: int) -> list[_State]:
     return [*earlier[-1:], *(state for state in states if state[0] > oldest)]
 
 
-def _states(now: Moment, entry_id: str, oldest: int) -> Iterator[_State]:
+def _states(now: Snapshot, entry_id: str, oldest: int) -> Iterator[_State]:
     """Each revision in which an entry came, went, moved, or became another, by what is held since the oldest."""
     held = Block.objects.of(now.access.tree).held_since(oldest)
     named = held.entries().filter(now.visible, entry_id=entry_id)

@@ -9,8 +9,8 @@ from memsvc.tree.blocks import content
 from memsvc.tree.errors import EntryNotFound, FileNotFound
 from memsvc.tree.history.timeline import Places
 from memsvc.tree.models import Block, File
-from memsvc.tree.moment import Moment
 from memsvc.tree.scope import Change
+from memsvc.tree.snapshot import Snapshot
 
 
 def restore(change: Change, access: Access, revision: int, folder: str) -> set[str]:
@@ -20,7 +20,7 @@ def restore(change: Change, access: Access, revision: int, folder: str) -> set[s
     nothing stands or stood.
     """
     change.tree.require_revision(revision)
-    as_of, today = Moment(access, revision, change.at), Moment(access, None, change.at)
+    as_of, today = Snapshot(access, revision, change.at), Snapshot(access, None, change.at)
     then, now = ({file.path: file for file in view.files().at_or_below(folder)} for view in (as_of, today))
     # What has not changed since is neither read nor written.
     same = {path for path, file in now.items() if file.changed_in <= revision and path in then}
@@ -41,7 +41,7 @@ def restore(change: Change, access: Access, revision: int, folder: str) -> set[s
     return back | {file.path for file in gone}
 
 
-def _held(view: Moment, found: dict[str, File], same: set[str]) -> dict[str, list[Block]]:
+def _held(view: Snapshot, found: dict[str, File], same: set[str]) -> dict[str, list[Block]]:
     """What readers see of these files, but for those that are the same, and those of which they see nothing."""
     held: dict[str, list[Block]] = {}
     for path, file in found.items():
@@ -97,7 +97,7 @@ def _entry_at(change: Change, access: Access, entry_id: str, revision: int) -> B
     """The entry with an id in a revision: of several, the first in path order that the access sees."""
     named = Block.objects.of(change.tree).entries().standing(revision).filter(entry_id=entry_id)
     blocks = files.visible_at(change, list(named.select_related("file").order_by("position")))
-    places = Places(Moment(access, None, change.at), {block.file_id for block in blocks})
+    places = Places(Snapshot(access, None, change.at), {block.file_id for block in blocks})
     found = [
         (path, block) for block in blocks if (path := places.in_sight(block.file_id, revision)) is not None
     ]

@@ -18,7 +18,7 @@ from memsvc.tree.errors import RevisionNotFound
 from memsvc.tree.history.diffs import file_change
 from memsvc.tree.history.timeline import Places, read_revision, touched, touched_blocks
 from memsvc.tree.models import Block, BlockQuerySet, File, Revision
-from memsvc.tree.moment import Moment, moment
+from memsvc.tree.snapshot import Snapshot, snapshot
 
 MAX_LISTED = 1000
 
@@ -47,7 +47,7 @@ def list_revisions(
     An access that sees a folder only is told of the revisions that changed something in it.
     """
     limit = max(1, min(limit, MAX_LISTED))
-    with moment(access) as now:
+    with snapshot(access) as now:
         revisions = _wanted(now, wanted)
         if cursor is not None:
             revisions = revisions.filter(number__lt=after_number(cursor))
@@ -59,7 +59,7 @@ def list_revisions(
     )
 
 
-def _wanted(now: Moment, wanted: RevisionFilter) -> QuerySet[Revision]:
+def _wanted(now: Snapshot, wanted: RevisionFilter) -> QuerySet[Revision]:
     revisions = Revision.objects.of(now.access.tree)
     if wanted.actor is not None:
         revisions = revisions.filter(actor_id=wanted.actor)
@@ -83,7 +83,7 @@ def _within_sight(access: Access, folder: str) -> str | None:
     return access.prefix if folder == "/" or access.prefix.startswith(folder + "/") else None
 
 
-def _numbers_below(now: Moment, folder: str) -> set[int]:
+def _numbers_below(now: Snapshot, folder: str) -> set[int]:
     """The revisions in which a file, or anything in a folder, came, went or changed while it stood there."""
     stays: dict[UUID, list[File]] = defaultdict(list)
     for stay in File.objects.of(now.access.tree).at_or_below(folder):
@@ -99,7 +99,7 @@ def _saw(stay: File, number: int) -> bool:
 
 def revision_at(access: Access, at: datetime) -> int:
     """The number of the newest revision at an instant; 0 before the first."""
-    with moment(access):
+    with snapshot(access):
         newest = Revision.objects.of(access.tree).filter(at__lte=in_utc(at)).order_by("-number").first()
     return newest.number if newest else 0
 
@@ -110,7 +110,7 @@ def get_revision(access: Access, number: int) -> RevisionDetail:
     Raises `RevisionNotFound`, also where nothing of it lies within the access, and `RevisionPruned` where the one
     before it can't be read.
     """
-    with moment(access) as now:
+    with snapshot(access) as now:
         row = Revision.objects.of(access.tree).filter(number=number).first()
         if row is None:
             raise RevisionNotFound(number, now.tree.revision)

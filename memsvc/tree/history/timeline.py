@@ -19,7 +19,7 @@ from psycopg.types.range import Range
 from memsvc.contract.history import RevisionRead
 from memsvc.tree.blocks import RENDERED
 from memsvc.tree.models import Block, BlockQuerySet, File, Revision, Tree
-from memsvc.tree.moment import Moment
+from memsvc.tree.snapshot import Snapshot
 
 EVERY_BLOCK: Final = Q()
 
@@ -85,7 +85,7 @@ def _within(column: str, numbers: Collection[int] | None) -> Q:
 class Places:
     """Where files stood in the revisions that can be read, as one access sees it at one moment."""
 
-    def __init__(self, now: Moment, ids: Collection[UUID]) -> None:
+    def __init__(self, now: Snapshot, ids: Collection[UUID]) -> None:
         self._now = now
         self._stays: dict[UUID, list[File]] = defaultdict(list)
         readable = File.objects.of(now.access.tree).held_since(now.tree.history_from)
@@ -139,7 +139,7 @@ class _Spans(Aggregate):
         super().__init__(stood, filter=filter)
 
 
-def held(now: Moment, ids: Collection[UUID], *numbers: int) -> list[dict[UUID, list[Block]]]:
+def held(now: Snapshot, ids: Collection[UUID], *numbers: int) -> list[dict[UUID, list[Block]]]:
     """For each of these revisions: the blocks of files in order, as a reader sees them. Most blocks are in all."""
     blocks = Block.objects.of(now.access.tree).filter(now.visible, file_id__in=ids)
     in_any = reduce(or_, (blocks.standing(number) for number in numbers))

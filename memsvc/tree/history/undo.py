@@ -17,8 +17,8 @@ from memsvc.tree.history.lines import Range, line_differences, lines_of
 from memsvc.tree.history.restore import tell_index
 from memsvc.tree.history.timeline import Places, held, touched
 from memsvc.tree.models import Block, File, Revision
-from memsvc.tree.moment import Moment
 from memsvc.tree.scope import Change
+from memsvc.tree.snapshot import Snapshot
 
 MAX_UNDONE = 1000
 
@@ -31,7 +31,7 @@ class Undoing:
     """
 
     change: Change
-    seen: Moment
+    seen: Snapshot
     gone: set[str] = field(default_factory=set)
     back: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
@@ -94,7 +94,7 @@ def undo(change: Change, access: Access, revisions: Sequence[Revision]) -> Undoi
 
     What can't be taken back, because the same lines or the same path have changed since, is left as it is.
     """
-    undoing = Undoing(change, Moment(access, None, change.at))
+    undoing = Undoing(change, Snapshot(access, None, change.at))
     for revision in sorted(revisions, key=lambda revision: -revision.number):
         _undo_revision(undoing, revision.number)
     if undoing.gone or undoing.back:
@@ -128,7 +128,7 @@ def _undo_revision(undoing: Undoing, number: int) -> None:
         wanted = [done for done, _ in refused]
 
 
-def _done(seen: Moment, number: int) -> Iterator[_Done]:
+def _done(seen: Snapshot, number: int) -> Iterator[_Done]:
     """What a revision did to files, as the access sees it."""
     ids = {file_id for _, file_id in touched(seen.access.tree, [number])}
     places = Places(seen, ids)

@@ -13,7 +13,6 @@ from memsvc.format.text import case_folded, folded
 from memsvc.tree.access import Access
 from memsvc.tree.cursors import after_place, cursor_of_place
 from memsvc.tree.models import BlockQuerySet
-from memsvc.tree.moment import moment
 from memsvc.tree.reads.entries import (
     EVERY_ACTIVE,
     MAX_FOUND,
@@ -23,6 +22,7 @@ from memsvc.tree.reads.entries import (
     matching,
     read_blocks,
 )
+from memsvc.tree.snapshot import snapshot
 
 _ORDER = ("-created", "file__path", "position", "pk")
 
@@ -44,7 +44,7 @@ def search_substring(
     needle = case_folded(format.checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES).strip())
     limit = max(1, min(limit, MAX_FOUND))
     found: list[tuple[EntryRead, str]] = []
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         entries = _about(matching(now, wanted), needle).select_related("file").order_by(*_ORDER)
         size = limit + 1
         while True:

@@ -21,7 +21,7 @@ from memsvc.tree.visibility import is_visible, must_be_counted, visible
 
 
 @dataclass(frozen=True)
-class Moment:
+class Snapshot:
     """`revision` is None for now, `at` is the instant that decides what has expired."""
 
     access: Access
@@ -142,10 +142,10 @@ def _changed(file: File, totals: dict[str, Any] | None) -> int:
 
 
 @contextmanager
-def moment(access: Access, revision: int | None = None) -> Iterator[Moment]:
+def snapshot(access: Access, revision: int | None = None) -> Iterator[Snapshot]:
     """Open a consistent view. Raises `RevisionNotFound` and `RevisionPruned`."""
     with read_transaction(access):
-        now = Moment(access=access, revision=revision, at=datetime.now(tz=UTC))
+        now = Snapshot(access=access, revision=revision, at=datetime.now(tz=UTC))
         if revision is not None:
             now.tree.require_revision(revision)
         yield now
