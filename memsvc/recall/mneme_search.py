@@ -10,10 +10,10 @@ from memsvc.contract.entries import Hit, HitsPage
 from memsvc.contract.errors import ErrorCode
 from memsvc.format import CATEGORY_KIND, CONFIDENCE_NUMBERS, Confidence, InvalidText, MemoryCategory
 from memsvc.recall.accesses import note_accesses
-from memsvc.recall.choosing import NEAREST, QUESTION, table_of
+from memsvc.recall.candidates import NEAREST, QUESTION, table_of
 from memsvc.recall.embedding import NONE
+from memsvc.recall.hit_lines import hits_of
 from memsvc.recall.mneme import CANDIDATES_FOR_EACH, Candidate, Scored, Scoring, retrieve
-from memsvc.recall.places import hits_of
 from memsvc.recall.ranking import QueryVector, as_halfvec
 from memsvc.recall.search import query_vector
 from memsvc.tree import statements

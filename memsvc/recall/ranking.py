@@ -15,8 +15,8 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from memsvc.format.terms import Terms
-from memsvc.recall import choosing, near
-from memsvc.recall.choosing import OF_EACH, Chosen
+from memsvc.recall import candidates, near
+from memsvc.recall.candidates import OF_EACH, Chosen
 from memsvc.tree.models import Tree
 from memsvc.tree.reads.entries import EntryFilter
 from memsvc.tree.snapshot import Snapshot
@@ -197,14 +197,14 @@ def rank(
     """The best of the entries that are wanted, at most `MAX_RANKED` for each step of `depth`: by words, by meaning, or
     by both.
     """
-    if not choosing.is_everything(now, wanted):
-        return _ranked(now, choosing.some(now, wanted, depth=depth), asked, vector, depth)
+    if not candidates.is_everything(now, wanted):
+        return _ranked(now, candidates.some(now, wanted, depth=depth), asked, vector, depth)
     if vector and depth == 1 and near.use(now.tree, vector.model):
         # An index that is shared can end before it has found enough of one tree.
-        found = _ranked(now, choosing.everything(now, dimensions=len(vector.values)), asked, vector, depth)
+        found = _ranked(now, candidates.everything(now, dimensions=len(vector.values)), asked, vector, depth)
         if found.nearest >= OF_EACH:
             return found
-    return _ranked(now, choosing.everything(now, depth=depth), asked, vector, depth)
+    return _ranked(now, candidates.everything(now, depth=depth), asked, vector, depth)
 
 
 def _ranked(
@@ -241,7 +241,7 @@ def _statement(
     if vector is None:
         parts.append(_NOT_MEANT)
     else:
-        parts += [choosing.QUESTION, chosen.nearest, _MEANT]
+        parts += [candidates.QUESTION, chosen.nearest, _MEANT]
         values |= {"meaning": as_halfvec(vector.values), "model": vector.model}
     unfound = "NULL::text[]" if asked is None else _UNFOUND
     nearest = "NULL::int" if vector is None else "(SELECT sum(parts)::int FROM nearest)"

@@ -18,7 +18,7 @@ from memsvc.recall.accesses import note_accesses
 from memsvc.recall.embedding import embedder
 from memsvc.recall.equality import outline, statement
 from memsvc.recall.highlights import Highlighter
-from memsvc.recall.places import hits_of
+from memsvc.recall.hit_lines import hits_of
 from memsvc.recall.ranking import DEPTHS, MAX_RANKED, Facts, QueryVector, Ranked, rank
 from memsvc.recall.times import asked_range
 from memsvc.tree import statements

@@ -11,7 +11,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from memsvc.format import MemoryCategory, MemoryEntry, render_document
-from memsvc.recall import choosing, near
+from memsvc.recall import candidates, near
 from memsvc.recall.embedding import Embedder, embedder
 from memsvc.recall.models import EmbeddedTree, Vector
 from memsvc.recall.search import Mode, Query, search
@@ -110,7 +110,7 @@ def test_a_large_tree_enters_the_index_piece_by_piece(
 def test_the_index_finds_what_comparing_finds(
     large: Access, mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choosing, "_COMPARED", "nearest AS (SELECT no_such_column)")
+    monkeypatch.setattr(candidates, "_COMPARED", "nearest AS (SELECT no_such_column)")
 
     by_index = found(large, mode)
 
