@@ -15,7 +15,7 @@ from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
 from memsvc.format.terms import Terms
-from memsvc.recall import candidates, near
+from memsvc.recall import ann_index, candidates
 from memsvc.recall.candidates import OF_EACH, Chosen
 from memsvc.tree.models import Tree
 from memsvc.tree.reads.entries import EntryFilter
@@ -199,7 +199,7 @@ def rank(
     """
     if not candidates.is_everything(now, wanted):
         return _ranked(now, candidates.some(now, wanted, depth=depth), asked, vector, depth)
-    if vector and depth == 1 and near.use(now.tree, vector.model):
+    if vector and depth == 1 and ann_index.use(now.tree, vector.model):
         # An index that is shared can end before it has found enough of one tree.
         found = _ranked(now, candidates.everything(now, dimensions=len(vector.values)), asked, vector, depth)
         if found.nearest >= OF_EACH:

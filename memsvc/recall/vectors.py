@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db import connection
 
 from memsvc.format.entries import trimmed_body
-from memsvc.recall import near
+from memsvc.recall import ann_index
 from memsvc.recall.embedding import Embedder, EmbeddingError, Vector, Vectors, embedder
 from memsvc.recall.parts import parts
 from memsvc.recall.ranking import as_halfvec
@@ -94,7 +94,7 @@ def embed_tree(tree: Tree, limit: int = ENTRIES_AT_ONCE) -> int:
     for some in batched(_lacking(tree, model, begun, limit), _TEXTS_AT_ONCE, strict=False):
         done += _embed(tree, model, some)
     if done < limit and not begun.indexed:
-        done += near.enter(tree, model, limit - done)
+        done += ann_index.enter(tree, model, limit - done)
     _settle(tree, model, begun)
     return done
 
@@ -250,8 +250,8 @@ def _settle(tree: Tree, model: Embedder, begun: _Begun) -> None:
             return
         if one(_LACKS, [*key, mark.revision, begun.revision, model.name]):
             return
-        indexed = mark.indexed or near.is_for(tree, model)
-        if indexed and not mark.indexed and near.lacks(tree, model):
+        indexed = mark.indexed or ann_index.is_for(tree, model)
+        if indexed and not mark.indexed and ann_index.lacks(tree, model):
             return
         execute(_DELETE_CLOSED, [*key, *key, mark.revision, model.name])
         execute(_DELETE_OTHERS, [*key, model.name])
