@@ -15,8 +15,8 @@ from django.db import connection
 
 from memsvc.format.entries import trimmed_body
 from memsvc.recall import ann_index
+from memsvc.recall.chunking import parts
 from memsvc.recall.embedding import Embedder, EmbeddingError, Vector, Vectors, embedder
-from memsvc.recall.parts import parts
 from memsvc.recall.ranking import as_halfvec
 from memsvc.tree.models import Tree
 from memsvc.tree.scope import unlocked_transaction

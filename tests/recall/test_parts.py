@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memsvc.recall.parts import MAX_PARTS, MAX_TOKENS, parts
+from memsvc.recall.chunking import MAX_PARTS, MAX_TOKENS, parts
 from memsvc.recall.wordpiece import word_pieces
 
 SENTENCE = "The harbour of Lisbon was rebuilt with stone from the northern quarries."
