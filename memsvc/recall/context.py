@@ -9,7 +9,7 @@ from typing import Final
 from memsvc import format as memory_format
 from memsvc.contract.context import Context, ContextFormat
 from memsvc.format import MemoryCategory
-from memsvc.recall import harness, shapes
+from memsvc.recall import harness, templates
 from memsvc.recall.accesses import note_accesses
 from memsvc.recall.notebooks import (
     CHARACTERS_A_TOKEN,
@@ -21,7 +21,7 @@ from memsvc.recall.notebooks import (
 )
 from memsvc.recall.packing import Packer
 from memsvc.recall.search import Mode, Query, query_vector, search_uncounted
-from memsvc.recall.shapes import Part, Piece, Shape
+from memsvc.recall.templates import Part, Piece, Shape
 from memsvc.recall.tokens import estimated
 from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound, IsFolder
@@ -42,9 +42,9 @@ _RULES: Final = (MemoryCategory.PREFERENCES, MemoryCategory.RULES)
 
 
 _SHAPES: Final[Mapping[ContextFormat, Callable[[int], Shape]]] = {
-    ContextFormat.MARKDOWN: shapes.markdown,
-    ContextFormat.XML: shapes.xml,
-    ContextFormat.MESSAGES: shapes.messages,
+    ContextFormat.MARKDOWN: templates.markdown,
+    ContextFormat.XML: templates.xml,
+    ContextFormat.MESSAGES: templates.messages,
 }
 
 

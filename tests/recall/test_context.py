@@ -11,12 +11,12 @@ from pytest_django import Settings
 
 from memsvc.contract.context import Context, ContextFormat
 from memsvc.format import MemoryCategory, MemoryEntry
-from memsvc.recall import packing, shapes
+from memsvc.recall import packing, templates
 from memsvc.recall.context import RULES_SHARE, context, notebook_context
 from memsvc.recall.notebooks import PIN_MARKER, Keep, excerpt, notebook_tokens
 from memsvc.recall.packing import Packer
 from memsvc.recall.quoting import without_tags, xml_text
-from memsvc.recall.shapes import Part, Piece
+from memsvc.recall.templates import Part, Piece
 from memsvc.recall.tokens import estimated
 from memsvc.tree import services
 from memsvc.tree.access import Access
@@ -141,7 +141,7 @@ def test_an_entry_is_left_out_where_only_a_few_of_its_letters_would_fit() -> Non
         piece(body, n, Part.NEWEST) for n, body in enumerate(["First.", "word " * 99, "Short."])
     )
     budget = 110
-    packer = Packer(shapes.messages(budget), budget, lambda text: len(text) // 2)
+    packer = Packer(templates.messages(budget), budget, lambda text: len(text) // 2)
 
     packer.add([first, long, short])
 
@@ -216,7 +216,7 @@ bodies = st.one_of(
 @given(
     st.lists(bodies, min_size=1, max_size=8),
     st.integers(1, 5000),
-    st.sampled_from([shapes.markdown, shapes.xml, shapes.messages]),
+    st.sampled_from([templates.markdown, templates.xml, templates.messages]),
     st.integers(0, 8),
 )
 def test_a_block_is_never_over_its_budget(texts: list[str], budget: int, make: type, rules: int) -> None:
