@@ -15,9 +15,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from memsvc.api import problems
+from memsvc.api import idempotency, problems
 from memsvc.api.gate import unmarked
-from memsvc.api.idempotency import done_once
 from memsvc.api.parsers import StrictJSONParser, require_plain_body
 from memsvc.api.serializers import Input, NoQuery, Query
 from memsvc.contract.errors import ErrorCode, Refused
@@ -29,6 +28,13 @@ from tenants.authentication import Caller, KeyAuthentication
 from tenants.models import ApiKey
 from tenants.scopes import Scope
 
+# What every method that changes something takes beside its body: the pattern of a value, and what it does.
+WRITE_HEADERS: Mapping[str, tuple[str, str]] = {
+    idempotency.HEADER: (
+        idempotency.PATTERN,
+        "Makes a repeat of this very request answer what the first one did, and do nothing.",
+    ),
+}
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -65,7 +71,7 @@ class TenantView(APIView):
             )
         for method, scope in cls.scopes.items():
             if method != "GET" and scope is not Scope.READ and method.lower() in vars(cls):
-                setattr(cls, method.lower(), done_once(vars(cls)[method.lower()]))
+                setattr(cls, method.lower(), idempotency.done_once(vars(cls)[method.lower()]))
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
