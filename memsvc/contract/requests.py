@@ -183,13 +183,19 @@ class SuccessorRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RevisionsRequest:
-    """Which revisions to list, newest first: by an actor's id, of a file or folder, of a time."""
+class RevisionFilter:
+    """Which revisions are wanted: by an actor's id, of a file or folder, of a time (`since` until before `until`)."""
 
     actor: str | None = None
     path: Annotated[str | None, Takes.FOLDER] = "/"
     since: datetime | None = None
     until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionsRequest(RevisionFilter):
+    """Which revisions to list, newest first."""
+
     limit: Annotated[int | None, PageSize(100)] = None
     cursor: str | None = None
 

@@ -126,14 +126,12 @@ def _copy(source: Tree, copy: Tree, revision: int) -> None:
 
 
 def _record(access: Access, source: Tree, copy: Tree, number: int) -> None:
-    revision = Revision(
+    revision = Revision.by(
+        access.actor,
         tenant_id=copy.tenant_id,
         tree_id=copy.pk,
         number=1,
         at=datetime.now(tz=UTC),
-        actor_kind=access.actor.kind,
-        actor_id=access.actor.id,
-        actor_name=access.actor.name,
         action="tree.clone",
         message=f"clone of '{source.name}' as of revision {number}",
     )
