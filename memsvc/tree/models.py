@@ -357,6 +357,8 @@ class RevisionQuerySet(OfTreeQuerySet["Revision"]):
             found = found.filter(at__gte=in_utc(wanted.since))
         if wanted.until is not None:
             found = found.filter(at__lt=in_utc(wanted.until))
+        if wanted.run_id is not None:
+            found = found.filter(run_id=wanted.run_id)
         return found
 
 
@@ -373,6 +375,8 @@ class Revision(models.Model):
     actor_kind = models.CharField(max_length=8, choices=[(kind.value, kind.value) for kind in ActorKind])
     actor_id = models.TextField()
     actor_name = models.TextField()
+    # Which run of an agent asked for it; empty where that wasn't said.
+    run_id = models.TextField(default="", db_default="", blank=True)
     action = models.CharField(max_length=32)
     message = models.TextField(default="", blank=True)
 
@@ -382,6 +386,14 @@ class Revision(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["tenant", "tree", "number"], name="revision_number_unique")
         ]
+        indexes = [
+            # Of the few revisions of a run, whose tree may have any number of others.
+            models.Index(
+                fields=["tenant", "tree", "run_id", "number"],
+                condition=~Q(run_id=""),
+                name="revision_of_run",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"revision {self.number}"
@@ -389,7 +401,13 @@ class Revision(models.Model):
     @classmethod
     def by(cls, actor: Actor, **columns: Any) -> Self:
         """A revision that an actor makes."""
-        return cls(actor_kind=actor.kind, actor_id=actor.id, actor_name=actor.name, **columns)
+        return cls(
+            actor_kind=actor.kind,
+            actor_id=actor.id,
+            actor_name=actor.name,
+            run_id=actor.run_id,
+            **columns,
+        )
 
 
 class Redaction(models.Model):
