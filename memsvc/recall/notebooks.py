@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from memsvc.format import one_line, spelt_path
-from memsvc.recall.packing import cut_at_word
+from memsvc.recall.budget import cut_at_word
 from memsvc.recall.quoting import printable, without_tags
 
 PIN_MARKER: Final = "<!-- deep:pin-end -->"
