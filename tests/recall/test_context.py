@@ -14,8 +14,8 @@ from memsvc.format import MemoryCategory, MemoryEntry
 from memsvc.recall import templates
 from memsvc.recall.budget import Packer, cut_at_word
 from memsvc.recall.context import RULES_SHARE, context, notebook_context
+from memsvc.recall.escaping import without_tags, xml_text
 from memsvc.recall.notebooks import PIN_MARKER, Keep, excerpt, notebook_tokens
-from memsvc.recall.quoting import without_tags, xml_text
 from memsvc.recall.templates import Part, Piece
 from memsvc.recall.tokens import estimated
 from memsvc.tree import services
