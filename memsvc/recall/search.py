@@ -20,7 +20,7 @@ from memsvc.recall.equality import outline, statement
 from memsvc.recall.highlights import Highlighter
 from memsvc.recall.hit_lines import hits_of
 from memsvc.recall.ranking import DEPTHS, MAX_RANKED, Facts, QueryVector, Ranked, rank
-from memsvc.recall.times import asked_range
+from memsvc.recall.temporal import asked_range
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.cursors import after_rank, cursor_of_rank
