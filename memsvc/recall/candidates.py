@@ -25,7 +25,7 @@ QUESTION = "question AS MATERIALIZED (SELECT %(meaning)s::halfvec AS meaning)"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Candidates:
     """Tables in SQL, and their parameters. `holds` says of a block `b` whether it counts as a neighbour."""
 
     parts: list[str]
@@ -92,14 +92,14 @@ def is_everything(now: Snapshot, wanted: EntryFilter) -> bool:
     return now.revision is None and now.access.prefix == "/" and wanted == EVERY_ACTIVE
 
 
-def everything(now: Snapshot, *, dimensions: int | None = None, depth: int = 1) -> Chosen:
+def everything(now: Snapshot, *, dimensions: int | None = None, depth: int = 1) -> Candidates:
     """All that holds now, for one who sees the whole tree; the nearest by the index of vectors of so many dimensions,
     which may find fewer than there are, or without one.
     """
     tree = now.tree
     by_index = dimensions and _BY_INDEX.format(dimensions=dimensions, looked_at=4 * OF_EACH * depth)
     order = by_index or _COMPARED
-    return Chosen(
+    return Candidates(
         parts=[_SIZE_OF_ALL, _SAMPLE_OF_ALL],
         candidates=_CANDIDATES_OF_ALL,
         nearest=_NEAREST_OF_ALL.format(order=order, most=OF_EACH * depth),
@@ -138,11 +138,11 @@ nearest AS MATERIALIZED (
 """
 
 
-def some(now: Snapshot, wanted: EntryFilter, *, depth: int = 1) -> Chosen:
+def some(now: Snapshot, wanted: EntryFilter, *, depth: int = 1) -> Candidates:
     """What passes a filter, of what the access sees at a moment."""
     chosen, values = table_of(now, wanted)
     past = now.revision is not None
-    return Chosen(
+    return Candidates(
         parts=[chosen, _SIZE, _NEWEST],
         candidates=_CANDIDATES_THEN if past else _CANDIDATES_NOW,
         nearest=NEAREST.format(most=OF_EACH * depth),
