@@ -241,7 +241,7 @@ def stored(
     if gathered.left_out and not gathered.documents and not gathered.entries:
         raise ImportRefused(gathered.left_out)
     done = services.import_files(
-        access, files, entries=gathered.entries, on_conflict=on_conflict, rehearse=dry_run, message=message
+        access, files, entries=gathered.entries, on_conflict=on_conflict, dry_run=dry_run, message=message
     )
     if not dry_run:
         created = [each.entry_id for each in done.entries if each.outcome == "created"]

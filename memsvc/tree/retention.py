@@ -37,25 +37,25 @@ class Pruned:
 
 
 def prune(
-    tree: Tree, before: datetime, *, rehearse: bool = False, progress: Progress = lambda step: None
+    tree: Tree, before: datetime, *, dry_run: bool = False, progress: Progress = lambda step: None
 ) -> Pruned:
     """Keep a tree's history from the newest revision on that was made `before` an instant.
 
     Writers wait for a moment now and then, never for the whole of it. When it is cut short, nothing reads otherwise
-    than before or after, and the next call does the rest. With `rehearse` nothing is changed: the answer says what
+    than before or after, and the next call does the rest. With `dry_run` nothing is changed: the answer says what
     would go. `progress` is told of each step: "lines", "horizon", "blocks", "files". Raises `Busy` and `TreeNotFound`.
     """
-    return prune_to(tree, _horizon(tree, before), rehearse=rehearse, progress=progress)
+    return prune_to(tree, _horizon(tree, before), dry_run=dry_run, progress=progress)
 
 
 def prune_to(
-    tree: Tree, horizon: int, *, rehearse: bool = False, progress: Progress = lambda step: None
+    tree: Tree, horizon: int, *, dry_run: bool = False, progress: Progress = lambda step: None
 ) -> Pruned:
     """Keep a tree's history from a revision on, or from a later one where it begins with that already.
 
     Raises `RevisionNotFound` for one that never was, besides what `prune` does.
     """
-    if rehearse:
+    if dry_run:
         return _rehearsed(tree, horizon)
     _remember_lines(tree, horizon, progress)
     with locked_transaction(tree) as held:

@@ -236,7 +236,7 @@ def import_files(
     *,
     entries: Sequence[ForeignEntry] = (),
     on_conflict: OnConflict = OnConflict.KEEP,
-    rehearse: bool = False,
+    dry_run: bool = False,
     message: str = "",
 ) -> ImportResult:
     """Bring in files, and behind them entries with the ids that they have, as one revision.
@@ -244,14 +244,14 @@ def import_files(
     Files that are new come in byte for byte, index files too: rows that they lack are added by the next change of the
     tree. Where the tree has, or had, something else, `on_conflict` says what counts, and the answer names each
     difference. Files that are not among the imported ones are left alone. Everything is cut and read before the tree
-    is locked. With `rehearse` nothing is changed: the answer says what would be.
+    is locked. With `dry_run` nothing is changed: the answer says what would be.
     """
     access.require_write()
     with (
         arrivals.prepared_files(access, _fitting(imported)) as some,
         arrivals.prepared_entries(access, entries) as single,
         suppress(_NotKept),
-        one_revision(access, "tree.import", message, rehearsed=rehearse) as change,
+        one_revision(access, "tree.import", message, dry_run=dry_run) as change,
     ):
         bringing = importing.Import(change, on_conflict)
         for group in some:
@@ -259,9 +259,9 @@ def import_files(
         change.index_behind = bool(bringing.files)
         outcomes = bringing.bring_entries(single)
         bringing.finish()
-        if rehearse:
+        if dry_run:
             raise _NotKept
-    revision = change.number - 1 if rehearse else change.current
+    revision = change.number - 1 if dry_run else change.current
     return ImportResult(revision, bringing.files, outcomes, bringing.differences)
 
 
@@ -303,27 +303,27 @@ def undo(
     revision: int | None = None,
     actor: str | None = None,
     since: int = 1,
-    rehearse: bool = False,
+    dry_run: bool = False,
     skip_conflicts: bool = False,
     message: str = "",
 ) -> Undone:
     """Take back what one revision, or one actor from revision `since` on, did, and keep what others did after.
 
-    With `rehearse` nothing is changed: the answer says what would be. Raises `UndoRefused` when something has
+    With `dry_run` nothing is changed: the answer says what would be. Raises `UndoRefused` when something has
     changed since in the same place, unless `skip_conflicts` asks for the rest to be undone.
     """
     if (revision is None) == (actor is None):
         raise InvalidText("name either the revision or the actor whose changes are to be undone")
-    with suppress(_NotKept), one_revision(access, "undo", message, rehearsed=rehearse) as change:
+    with suppress(_NotKept), one_revision(access, "undo", message, dry_run=dry_run) as change:
         revisions = undoing.revisions_to_undo(change, revision=revision, actor=actor, since=since)
         done = undoing.undo(change, access, revisions)
         told = tuple(change.warnings)
-        if rehearse:
+        if dry_run:
             raise _NotKept
         if done.conflicts and not skip_conflicts:
             raise UndoRefused(done.conflicts)
     return Undone(
-        change.number - 1 if rehearse else change.current,
+        change.number - 1 if dry_run else change.current,
         sorted(done.undone, reverse=True),
         sorted(done.gone | done.back),
         done.conflicts,
@@ -348,10 +348,10 @@ def _told[R: Told](change: Change, step: Step[R]) -> R:
 
 @contextmanager
 def one_revision(
-    access: Access, action: str, message: str = "", *, rehearsed: bool = False
+    access: Access, action: str, message: str = "", *, dry_run: bool = False
 ) -> Iterator[Change]:
     """A change at whose end the index files agree with the tree, also when an import left them behind."""
-    with unit_of_work(access, action, message=_message(message), rehearsed=rehearsed) as change:
+    with unit_of_work(access, action, message=_message(message), dry_run=dry_run) as change:
         yield change
         if change.made and change.tree.index_behind and not change.index_behind:
             router.complete(change)

@@ -262,8 +262,8 @@ def test_a_bad_line_is_named_and_nothing_is_taken(memory: Access, bad: dict[str,
 
     assert [name for name, _ in refusal.value.refused] == ["line 3"]
     assert everything(memory) == {}
-    rehearsed = take(memory, data, dry_run=True)
-    assert sorted(entry.outcome for entry in rehearsed.entries) == ["created", "refused"]
+    dry_run = take(memory, data, dry_run=True)
+    assert sorted(entry.outcome for entry in dry_run.entries) == ["created", "refused"]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"nonsense\n", b"[]\n", b'{"format": "other"}\n', b"PK\3\4"])

@@ -183,10 +183,10 @@ class History(Tree):
             return
         old, new, now = self.then(number - 1), self.then(number), self.then(max(self.past))
 
-        rehearsed = services.undo(self.access, revision=number, rehearse=True)
+        dry_run = services.undo(self.access, revision=number, dry_run=True)
         undone = services.undo(self.access, revision=number, skip_conflicts=True)
 
-        assert (rehearsed.undone, rehearsed.paths, rehearsed.conflicts) == (
+        assert (dry_run.undone, dry_run.paths, dry_run.conflicts) == (
             undone.undone,
             undone.paths,
             undone.conflicts,

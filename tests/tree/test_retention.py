@@ -263,7 +263,7 @@ def test_a_rehearsal_tells_what_would_go_and_changes_nothing(filled: Access) -> 
     limit = datetime.now(tz=UTC) - timedelta(days=9)
     before = rows_of(filled)
 
-    told = prune(filled.tree, limit, rehearse=True)
+    told = prune(filled.tree, limit, dry_run=True)
 
     assert rows_of(filled) == before
     assert told == Pruned(5, blocks=2, files=2)
