@@ -82,7 +82,7 @@ def is_spliced(row: Block, revision: int | None = None) -> bool:
 
 
 def rendered(row: Block, revision: int | None = None) -> bytes:
-    """The bytes of a block as of a revision, with the line that retires it where it was retired."""
+    """The bytes of a block as of a revision, with the line that says so where it was superseded."""
     if row.raw is not None:
         data = bytes(row.raw)
         return format.superseded(data, row.superseded_by) if is_spliced(row, revision) else data

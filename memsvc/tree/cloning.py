@@ -137,4 +137,4 @@ def _record(access: Access, source: Tree, copy: Tree, number: int) -> None:
         action="tree.clone",
         message=f"clone of '{source.name}' as of revision {number}",
     )
-    statements.record(revision, index_behind=source.index_behind, retired=[])
+    statements.record(revision, index_behind=source.index_behind, superseded=[])

@@ -130,32 +130,32 @@ def supersede(change: Change, entry_id: str, successor: SuccessorDraft) -> Entry
     return _put(change, _composed(change.access, successor.after(entry_of(old)), old), old)
 
 
-def _put(change: Change, composed: Composed, retired: Block | None) -> EntryWritten:
-    if retired is not None:
-        _require_supersedable(retired, composed.entry)
+def _put(change: Change, composed: Composed, superseded: Block | None) -> EntryWritten:
+    if superseded is not None:
+        _require_supersedable(superseded, composed.entry)
     path = composed.path
     if path is None:
-        assert retired is not None  # the path follows from it
-        path = retired.file.path
+        assert superseded is not None  # the path follows from it
+        path = superseded.file.path
     taken, file, last = statements.end_of_file(change.tree, path, composed.entry.entry_id)
     if taken:
-        return _put(change, _composed(change.access, composed.draft, retired), retired)
+        return _put(change, _composed(change.access, composed.draft, superseded), superseded)
     if file is not None and files.is_hidden(change, file):
         file, last = None, None
     entry = composed.entry
     created = file is None
     file = file or files.create(change, path)
-    in_one_file = retired is not None and retired.file_id == file.pk
+    in_one_file = superseded is not None and superseded.file_id == file.pk
     rewritten = _append(change, file, last, composed, is_last=not in_one_file)
-    if retired is not None and in_one_file and rewritten:
+    if superseded is not None and in_one_file and rewritten:
         # What was the last entry of the file may stand in another row now.
-        retired = visible_entry(change, retired.entry_id)
-    if retired is not None:
+        superseded = visible_entry(change, superseded.entry_id)
+    if superseded is not None:
         # The file may be the very one that was appended to: its counts must not be taken from two copies.
-        splice(change, file if in_one_file else retired.file, retired, by=entry.entry_id)
+        mark_superseded(change, file if in_one_file else superseded.file, superseded, by=entry.entry_id)
         if not in_one_file:
-            told_of(change, retired.file, gone=retired)
-    gone = retired if in_one_file else None
+            told_of(change, superseded.file, gone=superseded)
+    gone = superseded if in_one_file else None
     router.mention(change, _mention(change, file, composed), make_index=True, is_new=created, gone=gone)
     if composed.code_closed:
         _warn_of_closed_code(change, path, file.lines)
@@ -279,14 +279,14 @@ def _append_to_text(change: Change, file: File, composed: Composed, block: forma
     files.fill(change, file, data, expiries=expiries, every=every)
 
 
-def splice(change: Change, file: File, target: Block, *, by: str) -> None:
+def mark_superseded(change: Change, file: File, target: Block, *, by: str) -> None:
     """Retire an entry without rewriting its text: the line is added when the file is rendered."""
     before = rendered(target)
     after = format.superseded(before, by)
     if after.count(b"\n") == before.count(b"\n") or _is_cut_short(file, target, after):
         _rewrite(change, file, target, after)
         return
-    files.retire_block(change, file, target, by=by, spliced=len(after) - len(before))
+    files.mark_superseded(change, file, target, by=by, spliced=len(after) - len(before))
 
 
 def _is_cut_short(file: File, target: Block, data: bytes) -> bool:

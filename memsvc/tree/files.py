@@ -433,7 +433,7 @@ def _insert_blocks(change: Change, rows: Sequence[Block], *, free_ids: bool = Fa
     for row in rows:
         row.duplicate = row.entry_id in clashing
     statements.insert_blocks(rows, language=change.tree.language)
-    elect(change, clashing)
+    choose_canonical(change, clashing)
 
 
 def close_blocks(change: Change, file: File, rows: Sequence[Block]) -> None:
@@ -442,7 +442,7 @@ def close_blocks(change: Change, file: File, rows: Sequence[Block]) -> None:
         return
     change.made = True
     statements.close_blocks(rows, change.tree.tenant_id, change.number)
-    elect(change, _duplicated(change, [row.entry_id for row in rows if row.entry_id]))
+    choose_canonical(change, _duplicated(change, [row.entry_id for row in rows if row.entry_id]))
 
 
 def _entries_with(change: Change, ids: Sequence[str]) -> BlockQuerySet:
@@ -456,7 +456,7 @@ def _duplicated(change: Change, ids: Sequence[str]) -> set[str]:
     return set(_entries_with(change, ids).filter(duplicate=True).values_list("entry_id", flat=True))
 
 
-def elect(change: Change, ids: set[str]) -> None:
+def choose_canonical(change: Change, ids: set[str]) -> None:
     """Let the first block in path order have each of these ids; the others are its duplicates."""
     if not ids:
         return
@@ -474,7 +474,7 @@ def elect(change: Change, ids: set[str]) -> None:
 
 def elect_moved(change: Change, files: Sequence[File]) -> None:
     """After a change of path: the order in which duplicates stand may be another now."""
-    elect(change, _doubled_in(change, files))
+    choose_canonical(change, _doubled_in(change, files))
 
 
 def _doubled_in(change: Change, files: Sequence[File]) -> set[str]:
@@ -537,14 +537,14 @@ def drop_blocks(change: Change, file: File, rows: Sequence[Block]) -> None:
     save(change, file)
 
 
-def retire_block(change: Change, file: File, block: Block, *, by: str, spliced: int) -> None:
+def mark_superseded(change: Change, file: File, block: Block, *, by: str, spliced: int) -> None:
     """Say that an entry is superseded, which adds a line of `spliced` bytes to it."""
     file.size += spliced
     file.lines += 1
     file.sha256 = ""
     _touch(change, file)
-    statements.retire_block(file, block, by=by, revision=change.number, spliced=spliced)
-    change.retired.append(block.pk)
+    statements.mark_superseded(file, block, by=by, revision=change.number, spliced=spliced)
+    change.superseded.append(block.pk)
     if _recount(change, file):
         save(change, file)
 
@@ -582,7 +582,7 @@ def close_files(change: Change, files: Sequence[File]) -> None:
     doubles = _doubled_in(change, files)
     Block.objects.of(change.tree).standing(None).filter(file__in=ids).update(removed_in=change.number)
     File.objects.of(change.tree).filter(pk__in=ids).update(removed_in=change.number, changed_in=change.number)
-    elect(change, doubles)
+    choose_canonical(change, doubles)
 
 
 def rename(change: Change, file: File, path: str) -> None:

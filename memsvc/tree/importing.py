@@ -62,8 +62,8 @@ class Import:
                 router.mention(self._change, router.described(self._change, file))
         on: dict[str, date | None] = {path: _day_of(new) for path, new in self._appended.items()}
         for entry in self._superseding:
-            if retired := self._retire_target(entry):
-                on.setdefault(retired, None)
+            if superseded := self._supersede_target(entry):
+                on.setdefault(superseded, None)
         for path in sorted(on):
             described = router.described(self._change, files.require(self._change, path))
             router.mention(self._change, replace(described, on=on[path]), make_index=path in self._appended)
@@ -401,14 +401,14 @@ class Import:
             row.lines += gap.count(b"\n")
         return rows
 
-    def _retire_target(self, entry: MemoryEntry) -> str:
-        """Retire what an entry supersedes, and answer its file; "" where nothing is to be retired."""
+    def _supersede_target(self, entry: MemoryEntry) -> str:
+        """Mark what an entry supersedes, and answer its file; "" where nothing is to be marked."""
         target = statements.entry_with_id(self._change.tree, entry.supersedes or "")
         if target is None or not is_active(target) or target.category != entry.category:
             return ""
         if not files.visible_at(self._change, [target]) or not self._change.access.sees(target.file.path):
             return ""
-        entries.splice(self._change, target.file, target, by=entry.entry_id)
+        entries.mark_superseded(self._change, target.file, target, by=entry.entry_id)
         return target.file.path
 
 

@@ -64,7 +64,7 @@ class Change:
     # Paths whose rows in the index files have to be looked at before the end.
     index_behind: bool = field(default=False)
     # Rows that it superseded without closing them.
-    retired: list[UUID] = field(default_factory=list)
+    superseded: list[UUID] = field(default_factory=list)
     # What the one who makes it has to know about what can't be found in it.
     warnings: list[WriteWarning] = field(default_factory=list)
     _exemption: Exemption | None = None
@@ -152,7 +152,7 @@ def _record(change: Change, action: str, message: str) -> None:
         action=action,
         message=message,
     )
-    statements.record(revision, index_behind=change.index_behind, retired=change.retired)
+    statements.record(revision, index_behind=change.index_behind, superseded=change.superseded)
 
 
 @contextmanager

@@ -364,17 +364,17 @@ def replace_block(file: File, old: Block, new: Block, *, revision: int, language
     _at_once(_closure([old], file.tenant_id, revision), _description(file), _insertion([new], language))
 
 
-_RETIRE_BLOCK = """
+_MARK_SUPERSEDED = """
 UPDATE tree_block SET superseded_by = %s, superseded_in = %s, spliced = %s WHERE tenant_id = %s AND id = %s
 """
 
 
-def retire_block(file: File, block: Block, *, by: str, revision: int, spliced: int) -> None:
+def mark_superseded(file: File, block: Block, *, by: str, revision: int, spliced: int) -> None:
     """Say that an entry is superseded, and keep what describes its file.
 
     None of these columns is in an index, so that none is written.
     """
-    _at_once(_description(file), (_RETIRE_BLOCK, [by, revision, spliced, block.tenant_id, block.pk]))
+    _at_once(_description(file), (_MARK_SUPERSEDED, [by, revision, spliced, block.tenant_id, block.pk]))
 
 
 def _at_once(*changes: _Statement) -> None:
@@ -385,7 +385,7 @@ def _at_once(*changes: _Statement) -> None:
 
 
 # What a change adds to the counts of a tree, and what it takes from them. Its own rows are found by its number, and
-# those that it only retired by their ids.
+# those that it only superseded by their ids.
 _RECORD = f"""
 WITH change AS (
     SELECT 1 AS sign, words FROM tree_block b
@@ -396,7 +396,7 @@ WITH change AS (
       AND {_ENTRY} AND {active_sql("b", "%(number)s - 1")}
     UNION ALL
     SELECT -1, words FROM tree_block b
-    WHERE tenant_id = %(tenant_id)s AND id = ANY(%(retired)s) AND {standing_sql("b")} AND added_in < %(number)s
+    WHERE tenant_id = %(tenant_id)s AND id = ANY(%(superseded)s) AND {standing_sql("b")} AND added_in < %(number)s
       AND {_ENTRY}
 ), counted AS (
     UPDATE tree_tree
@@ -411,10 +411,10 @@ VALUES (%(id)s, %(tenant_id)s, %(tree_id)s, %(number)s, %(at)s, %(actor_kind)s, 
 """
 
 
-def record(revision: Revision, *, index_behind: bool, retired: Sequence[UUID]) -> None:
-    """Count a revision in its tree, and write its row. `retired` are the rows that it superseded as they stand."""
+def record(revision: Revision, *, index_behind: bool, superseded: Sequence[UUID]) -> None:
+    """Count a revision in its tree, and write its row. `superseded` are the rows that it superseded as they stand."""
     values = {name: getattr(revision, name) for name in names(Revision)}
-    execute(_RECORD, values | {"index_behind": index_behind, "retired": [*retired]})
+    execute(_RECORD, values | {"index_behind": index_behind, "superseded": [*superseded]})
 
 
 _COUNT = f"""

@@ -52,7 +52,7 @@ CARELESS: dict[str, Callable[[Change], Any]] = {
     "append": lambda change: files.append_blocks(change, _file(change), [_row(change)]),
     "replace": lambda change: files.replace_block(change, _file(change), _entry(change), _row(change)),
     "close a block": lambda change: files.close_blocks(change, _file(change), [_entry(change)]),
-    "retire": lambda change: entries.splice(change, _file(change), _entry(change), by="mem_next"),
+    "retire": lambda change: entries.mark_superseded(change, _file(change), _entry(change), by="mem_next"),
 }
 
 

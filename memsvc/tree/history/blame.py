@@ -141,7 +141,7 @@ def _lines(row: Block, revision: int) -> list[str]:
 
 
 def _superseded(row: Block, lines: _Marked, revision: int | None) -> _Marked:
-    """With the line that retires an entry, where it was retired while the block stood."""
+    """With the line that says that an entry is superseded, where it was while the block stood."""
     number = row.superseded_in
     if number is None or (revision is not None and number > revision):
         return lines
