@@ -15,7 +15,7 @@ from django.db.models.expressions import RawSQL
 
 from memsvc.tree.reads.entries import EVERY_ACTIVE, EntryFilter, matching
 from memsvc.tree.snapshot import Snapshot
-from memsvc.tree.visibility import active_sql, expiring_sql, standing_sql, visible_sql
+from memsvc.tree.visibility import active_sql, expiring_sql, live_at_sql, visible_sql
 
 # How many of the best by words, and of the nearest, are looked at: so many for each step of depth.
 OF_EACH = 300
@@ -36,8 +36,8 @@ class Candidates:
 
 
 _VISIBLE = f"b.kind = 'entry' AND {visible_sql('b', '%(at)s')}"
-_HOLDS_NOW = f"{_VISIBLE} AND {standing_sql('b')} AND {active_sql('b')}"
-_HELD_THEN = f"{_VISIBLE} AND {standing_sql('b', '%(revision)s')} AND {active_sql('b', '%(revision)s')}"
+_HOLDS_NOW = f"{_VISIBLE} AND {live_at_sql('b')} AND {active_sql('b')}"
+_HELD_THEN = f"{_VISIBLE} AND {live_at_sql('b', '%(revision)s')} AND {active_sql('b', '%(revision)s')}"
 _IN_TREE = "b.tenant_id = %(tenant)s AND b.tree_id = %(tree)s"
 
 # The tree's row counts those that never expire.
@@ -117,7 +117,7 @@ _NEWEST = f"sample AS MATERIALIZED (SELECT id FROM wanted ORDER BY created DESC,
 _CANDIDATES_NOW = f"""
 candidate AS MATERIALIZED (
     SELECT b.id, b.words, b.tsv FROM tree_block b
-    WHERE {_IN_TREE} AND b.kind = 'entry' AND {standing_sql("b")} AND b.tsv @@ (SELECT any_of FROM asked)
+    WHERE {_IN_TREE} AND b.kind = 'entry' AND {live_at_sql("b")} AND b.tsv @@ (SELECT any_of FROM asked)
       AND (b.id IN (SELECT id FROM wanted)) IS TRUE
 )
 """

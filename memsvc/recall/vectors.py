@@ -20,7 +20,7 @@ from memsvc.recall.embedding import Embedder, EmbeddingError, Vector, Vectors, e
 from memsvc.recall.ranking import as_halfvec
 from memsvc.tree.models import Tree
 from memsvc.tree.scope import unlocked_transaction
-from memsvc.tree.visibility import expired_sql, standing_sql, visible_sql
+from memsvc.tree.visibility import expired_sql, live_at_sql, visible_sql
 from tenants.ids import uuid7
 from tenants.rows import columns, execute, instance, one
 
@@ -135,7 +135,7 @@ def _lacking(tree: Tree, model: Embedder, begun: _Begun, limit: int) -> list[UUI
         return [block for (block,) in cursor.fetchall()]
 
 
-_STANDS = f"b.kind = 'entry' AND {standing_sql('b')} AND {visible_sql('b', 'now()')}"
+_STANDS = f"b.kind = 'entry' AND {live_at_sql('b')} AND {visible_sql('b', 'now()')}"
 _WITHOUT_VECTOR = f"""
 FROM tree_block b
 WHERE b.tenant_id = %s AND b.tree_id = %s AND b.added_in > %s AND b.added_in <= %s AND {_STANDS}

@@ -13,7 +13,7 @@ from memsvc.tree.files import decodes
 from memsvc.tree.models import Block, File, Revision, Tree
 from memsvc.tree.scope import locked_transaction
 from memsvc.tree.trees import create_tree, require_whole
-from memsvc.tree.visibility import standing_sql, visible_sql
+from memsvc.tree.visibility import live_at_sql, visible_sql
 
 # A large tree takes longer than the limit for single requests allows.
 _STATEMENT_SECONDS = 600
@@ -24,7 +24,7 @@ CREATE TEMPORARY TABLE copied_file ON COMMIT DROP AS
 SELECT uuidv7() AS new_id, coalesce(former_of_id, id) AS content_id, id AS old_id, changed_in > %(revision)s AS outdated
 FROM (
     SELECT * FROM tree_file f
-    WHERE tenant_id = %(tenant)s AND tree_id = %(source)s AND {standing_sql("f", "%(revision)s")}
+    WHERE tenant_id = %(tenant)s AND tree_id = %(source)s AND {live_at_sql("f", "%(revision)s")}
     ORDER BY id
 ) f
 """
@@ -59,7 +59,7 @@ FROM (
     FROM copied_file c
     JOIN tree_file f ON f.tenant_id = %(tenant)s AND f.id = c.old_id
     JOIN tree_block b ON b.tenant_id = %(tenant)s AND b.file_id = c.content_id
-    WHERE {standing_sql("b", "%(revision)s")}
+    WHERE {live_at_sql("b", "%(revision)s")}
       AND b.size > 0 -- nothing is left of what was redacted
     ORDER BY b.id
 ) rows

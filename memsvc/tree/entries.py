@@ -110,7 +110,7 @@ def _with_lines_of(old: Block, entry: MemoryEntry) -> format.Block | None:
 
 
 def add(change: Change, composed: Composed) -> EntryWritten:
-    """Append an entry, retire the one it supersedes, and tell the index."""
+    """Append an entry, mark the one it supersedes, and tell the index."""
     supersedes = composed.entry.supersedes
     old = visible_entry(change, supersedes) if supersedes else None
     if old is not None:
@@ -203,7 +203,7 @@ def visible_entry(change: Change, entry_id: str) -> Block:
     block = statements.entry_with_id(change.tree, entry_id)
     if block is not None and _sees(change, block):
         return block
-    named = Block.objects.of(change.tree).standing(None).entries().filter(entry_id=entry_id)
+    named = Block.objects.of(change.tree).live_at(None).entries().filter(entry_id=entry_id)
     for duplicate in named.select_related("file").order_by("file__path", "position"):
         if _sees(change, duplicate):
             return duplicate

@@ -34,7 +34,7 @@ NO_EXPIRIES: Expiries = {}
 
 
 def rendered_size(revision: int | None = None) -> Combinable:
-    """A block's bytes as of a revision: its text, and the line that retires it."""
+    """A block's bytes as of a revision: its text, and the line that says that it is superseded."""
     return F("size") + Case(
         When(_spliced(revision), then=F("spliced")), default=0, output_field=BigIntegerField()
     )
@@ -83,7 +83,7 @@ def content_now(change: Change, file: File) -> bytes:
 
 
 def live_blocks(file: File) -> BlockQuerySet:
-    return Block.objects.of_file(file).standing(None)
+    return Block.objects.of_file(file).live_at(None)
 
 
 def create(change: Change, path: str, *, newline: str = "\n") -> File:
@@ -163,7 +163,7 @@ def in_the_way(change: Change, path: str, *, moving: File | None = None) -> File
     """A file that keeps a path from being one: below it, at it, or above it. None when all that do have expired;
     these are closed, wherever they stand.
     """
-    live = File.objects.of(change.tree).standing(None)
+    live = File.objects.of(change.tree).live_at(None)
     there = [*live.under(path), *live.filter(path__in=[*format.ancestors_of(path), path])]
     found: list[File] = [file for file in there if moving is None or file.pk != moving.pk]
     for file in found:
@@ -446,7 +446,7 @@ def close_blocks(change: Change, file: File, rows: Sequence[Block]) -> None:
 
 
 def _entries_with(change: Change, ids: Sequence[str]) -> BlockQuerySet:
-    return Block.objects.of(change.tree).standing(None).entries().filter(entry_id__in=ids)
+    return Block.objects.of(change.tree).live_at(None).entries().filter(entry_id__in=ids)
 
 
 def _duplicated(change: Change, ids: Sequence[str]) -> set[str]:
@@ -479,7 +479,7 @@ def elect_moved(change: Change, files: Sequence[File]) -> None:
 
 def _doubled_in(change: Change, files: Sequence[File]) -> set[str]:
     """The ids of entries in these files that more than one block has."""
-    live = Block.objects.of(change.tree).standing(None)
+    live = Block.objects.of(change.tree).live_at(None)
     ids = live.entries().filter(file__in=files).values("entry_id")
     return set(live.filter(duplicate=True, entry_id__in=ids).values_list("entry_id", flat=True))
 
@@ -580,7 +580,7 @@ def close_files(change: Change, files: Sequence[File]) -> None:
     change.made = True
     ids = [file.pk for file in files]
     doubles = _doubled_in(change, files)
-    Block.objects.of(change.tree).standing(None).filter(file__in=ids).update(removed_in=change.number)
+    Block.objects.of(change.tree).live_at(None).filter(file__in=ids).update(removed_in=change.number)
     File.objects.of(change.tree).filter(pk__in=ids).update(removed_in=change.number, changed_in=change.number)
     choose_canonical(change, doubles)
 

@@ -27,7 +27,7 @@ from memsvc.tree.errors import IsFolder, PathTaken
 from memsvc.tree.merging import DONE, Merged, Piece, copied, joined, merge, pieces_of
 from memsvc.tree.models import Block, File, Redaction
 from memsvc.tree.scope import Change
-from memsvc.tree.visibility import is_active, standing, visible
+from memsvc.tree.visibility import is_active, live_at, visible
 
 _IDS_AT_ONCE = 1000
 _KEPT = "the tree knows more of it; see the differences"
@@ -53,7 +53,7 @@ class Import:
         self._merged: list[str] = []
 
     def finish(self) -> None:
-        """Tell the index, and retire what the entries that came in supersede."""
+        """Tell the index, and mark what the entries that came in supersede."""
         indexes = {each.path for each in self.files if each.outcome in (Outcome.CREATED, Outcome.CHANGED)}
         for path in self._merged:
             place = format.router_of(path)
@@ -225,10 +225,10 @@ class Import:
             return theirs
         if arrival.revision is None or not tree.history_from <= arrival.revision <= tree.revision:
             return None
-        then = File.objects.of(tree).standing(arrival.revision).filter(path=arrival.path).first()
+        then = File.objects.of(tree).live_at(arrival.revision).filter(path=arrival.path).first()
         if then is None:
             return None
-        rows = Block.objects.of(tree).standing(arrival.revision).filter(file_id=then.content_id)
+        rows = Block.objects.of(tree).live_at(arrival.revision).filter(file_id=then.content_id)
         return pieces_of(rows.order_by("position"), arrival.revision)
 
     def _held(self, past: Sequence[File], came: Sequence[Piece]) -> bool:
@@ -263,7 +263,7 @@ class Import:
         found: dict[str, UUID | None] = {}
         every = Block.objects.of(self._change.tree).entries().exclude(added_in=self._change.number)
         for some in batched(ids, _IDS_AT_ONCE):
-            named = every.filter(entry_id__in=some).annotate(there=standing(None) & visible(self._change.at))
+            named = every.filter(entry_id__in=some).annotate(there=live_at(None) & visible(self._change.at))
             for entry_id, pk, there in named.values_list("entry_id", "pk", "there"):
                 found[entry_id] = pk if there else found.get(entry_id)
         return found
@@ -342,7 +342,7 @@ class Import:
         return Outcome.SKIPPED, "an entry with this id is there already and says something else"
 
     def _present(self, ids: Sequence[str]) -> dict[str, Block]:
-        every = Block.objects.of(self._change.tree).standing(None).entries().filter(duplicate=False)
+        every = Block.objects.of(self._change.tree).live_at(None).entries().filter(duplicate=False)
         named = every.filter(entry_id__in=ids).select_related("file")
         return {block.entry_id: block for block in files.visible_at(self._change, list(named))}
 

@@ -137,8 +137,8 @@ def _files_with_history(tree: Tree, horizon: int) -> Sequence[UUID]:
     """The files of the horizon, by what their blocks refer to, of which blocks will go that are not gone yet."""
     with snapshot(Access(tree, SYSTEM)) as now:
         ended = Block.objects.of(tree).filter(removed_in__gt=now.tree.history_from, removed_in__lte=horizon)
-        standing = Block.objects.of(tree).standing(horizon).filter(file_id__in=ended.values("file_id"))
-        return list(standing.order_by("file_id").values_list("file_id", flat=True).distinct())
+        live = Block.objects.of(tree).live_at(horizon).filter(file_id__in=ended.values("file_id"))
+        return list(live.order_by("file_id").values_list("file_id", flat=True).distinct())
 
 
 _REMOVE_BLOCKS = """

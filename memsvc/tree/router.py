@@ -110,7 +110,7 @@ def _made(change: Change, index_path: str) -> File:
     text = format.SCAFFOLD[index_path].encode()
     folder = format.parent_of(index_path)
     listed = {f"{folder}/{row}": row for row in format.parse_index(text.decode())[1]}
-    there = File.objects.of(change.tree).standing(None).filter(path__in=listed)
+    there = File.objects.of(change.tree).live_at(None).filter(path__in=listed)
     for path in listed.keys() - set(there.values_list("path", flat=True)):
         text = format.without_row(text, listed[path])
     with change.exempt(Exemption.INDEX):
@@ -127,7 +127,7 @@ def list_routers(change: Change) -> None:
     if root is None:
         return
     have = set(_rows(root).values_list("row_path", flat=True))
-    there = File.objects.of(change.tree).standing(None).filter(path__in=INDEXES[1:]).order_by("path")
+    there = File.objects.of(change.tree).live_at(None).filter(path__in=INDEXES[1:]).order_by("path")
     for path in there.values_list("path", flat=True):
         relative = path.removeprefix(format.MEMORY_ROOT)
         if relative not in have:
@@ -345,10 +345,10 @@ def complete(change: Change, indexes: Sequence[File] | None = None, *, restated:
     With `restated`, rows that this change brought as text don't go on quoting what their files no longer say.
     """
     if indexes is None:
-        indexes = list(File.objects.of(change.tree).standing(None).filter(path__in=INDEXES))
+        indexes = list(File.objects.of(change.tree).live_at(None).filter(path__in=INDEXES))
     for index in indexes:
         have = {row.row_path: row for row in _rows(index)}
-        below = File.objects.of(change.tree).standing(None).under(index.parent).order_by("path")
+        below = File.objects.of(change.tree).live_at(None).under(index.parent).order_by("path")
         for file in below:
             place = format.router_of(file.path)
             if place is None or place[0] != index.path:

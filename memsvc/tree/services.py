@@ -121,7 +121,7 @@ def move(
 
 
 def add_entry(access: Access, draft: EntryDraft, *, message: str = "") -> EntryWritten:
-    """Store an entry in the file of its category, and retire the one it supersedes, if any.
+    """Store an entry in the file of its category, and mark the one it supersedes, if any.
 
     Of two rivals for one entry, one wins and the other gets `AlreadySuperseded`. Unknown targets are
     `EntryNotFound`, those of another category `InvalidSupersession`.
@@ -482,7 +482,7 @@ def _delete(access: Access, operation: DeletePath) -> Step[Deleted]:
 
 def _under(change: Change, folder: str) -> list[File]:
     """All files below a folder, hidden ones too; a folder of which nothing shows any more isn't there."""
-    found = list(File.objects.of(change.tree).standing(None).under(folder))
+    found = list(File.objects.of(change.tree).live_at(None).under(folder))
     if not _number_seen(change, found):
         raise FileNotFound(folder)
     return found

@@ -391,7 +391,7 @@ def test_the_row_of_a_file_that_was_imported_without_one_lasts_as_long_as_the_fi
 
 
 def _hide(memory: Access, path: str) -> None:
-    file = File.objects.of(memory.tree).standing(None).get(path=path)
+    file = File.objects.of(memory.tree).live_at(None).get(path=path)
     Block.objects.of_file(file).update(expires_at=in_days(-1))
     File.objects.filter(pk=file.pk).update(next_expiry=in_days(-1))
     statements.count_entries(file.tree)

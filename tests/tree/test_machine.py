@@ -234,7 +234,7 @@ class Tree(RuleBasedStateMachine):
     def a_day_passes(self) -> None:
         expiring = Block.objects.of(self.access.tree).filter(expires_at__range=(in_days(0), in_days(1)))
         something_expires = expiring.exists()
-        expiring = expiring.standing(None)
+        expiring = expiring.live_at(None)
         for entry_id in expiring.entries().values_list("entry_id", flat=True):
             self.model.retire(entry_id)
         # Of a file that was moved to where none is read as markdown, what were entries.
@@ -330,7 +330,7 @@ class Tree(RuleBasedStateMachine):
             assert (each.size, each.lines) == (len(data), lines) or data == BOM, each.path
 
     def check_rows_of_the_database(self) -> None:
-        live = Block.objects.of(self.access.tree).standing(None)
+        live = Block.objects.of(self.access.tree).live_at(None)
         places = Counter(live.values_list("file_id", "position"))
         assert max(places.values(), default=1) == 1, "two live blocks stand in one place"
         with connection.cursor() as cursor:
@@ -357,7 +357,7 @@ class Tree(RuleBasedStateMachine):
         for entry_id, (path, entry) in first.items():
             read = reads.get_entry(self.access, entry_id)
             assert (read.path, read.entry) == (path, entry)
-        having = Block.objects.of(self.access.tree).standing(None).entries().visible().filter(duplicate=False)
+        having = Block.objects.of(self.access.tree).live_at(None).entries().visible().filter(duplicate=False)
         assert Counter(having.values_list("entry_id", "file__path")) == Counter(
             (entry_id, path) for entry_id, (path, _) in first.items()
         )

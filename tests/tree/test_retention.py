@@ -201,7 +201,7 @@ def test_a_files_versions_begin_with_what_it_was_in_the_oldest_revision(
     add(memory, "one")
     services.retire_entry(memory, add(memory, "two").entry.entry_id)
     services.write_file(memory, "/a.md", "three\n")
-    file_id = File.objects.of(memory.tree).standing(None).get(path="/a.md").pk
+    file_id = File.objects.of(memory.tree).live_at(None).get(path="/a.md").pk
 
     def stopping(reached: str) -> None:
         if reached == step:

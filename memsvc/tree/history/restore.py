@@ -46,7 +46,7 @@ def _held(view: Snapshot, found: dict[str, File], same: set[str]) -> dict[str, l
     held: dict[str, list[Block]] = {}
     for path, file in found.items():
         if path not in same:
-            rows = list(Block.objects.of_file(file).standing(view.revision))
+            rows = list(Block.objects.of_file(file).live_at(view.revision))
             shown = [row for row in rows if view.shows(row)]
             if shown or not rows:
                 held[path] = shown
@@ -95,7 +95,7 @@ def restore_entry(change: Change, access: Access, entry_id: str, revision: int) 
 
 def _entry_at(change: Change, access: Access, entry_id: str, revision: int) -> Block:
     """The entry with an id in a revision: of several, the first in path order that the access sees."""
-    named = Block.objects.of(change.tree).entries().standing(revision).filter(entry_id=entry_id)
+    named = Block.objects.of(change.tree).entries().live_at(revision).filter(entry_id=entry_id)
     blocks = files.visible_at(change, list(named.select_related("file").order_by("position")))
     places = Places(Snapshot(access, None, change.at), {block.file_id for block in blocks})
     found = [

@@ -141,7 +141,7 @@ def _done(seen: Snapshot, number: int) -> Iterator[_Done]:
         redacted = any(block.is_redacted for block in [*was, *made])
         if before == after and old == new and not redacted:
             continue
-        both = places.stood(file_id, number - 1) and places.stood(file_id, number)
+        both = places.is_live_at(file_id, number - 1) and places.is_live_at(file_id, number)
         yield _Done(file_id, before, after, was, old, new, both and None in (before, after), redacted)
 
 
@@ -177,7 +177,7 @@ def _undo_file(undoing: Undoing, done: _Done) -> str:
 
 def _standing(change: Change, done: _Done) -> File | None:
     """The file as it stands now; or, when it went and came back meanwhile, the one at its path."""
-    file = File.objects.of(change.tree).standing(None).filter(pk=done.file_id).first()
+    file = File.objects.of(change.tree).live_at(None).filter(pk=done.file_id).first()
     if file is not None and not files.is_hidden(change, file):
         return file
     return files.find(change, done.after) if done.after else None

@@ -28,12 +28,12 @@ class Misstatement:
 def misstatements(access: Access) -> list[Misstatement]:
     """Rows of files that are there whose description or tags nobody wrote by hand and no live entry bears out."""
     with read_transaction(access):
-        indexes = File.objects.of(access.tree).standing(None).filter(path__in=router.INDEXES)
+        indexes = File.objects.of(access.tree).live_at(None).filter(path__in=router.INDEXES)
         return [found for index in indexes for found in _in_index(access.tree, index)]
 
 
 def _in_index(tree: Tree, index: File) -> Iterator[Misstatement]:
-    below = {file.path: file for file in File.objects.of(tree).standing(None).under(index.parent)}
+    below = {file.path: file for file in File.objects.of(tree).live_at(None).under(index.parent)}
     rows = live_blocks(index).visible().filter(kind=BlockKind.ROW)
     # Of several rows about a file the last one counts.
     for block in {row.row_path: row for row in rows}.values():
