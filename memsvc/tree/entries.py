@@ -154,9 +154,9 @@ def _put(change: Change, composed: Composed, superseded: Block | None) -> EntryW
         # The file may be the very one that was appended to: its counts must not be taken from two copies.
         mark_superseded(change, file if in_one_file else superseded.file, superseded, by=entry.entry_id)
         if not in_one_file:
-            told_of(change, superseded.file, gone=superseded)
+            update_from(change, superseded.file, gone=superseded)
     gone = superseded if in_one_file else None
-    router.mention(change, _mention(change, file, composed), make_index=True, is_new=created, gone=gone)
+    router.upsert_row(change, _row_update(change, file, composed), make_index=True, is_new=created, gone=gone)
     if composed.code_closed:
         _warn_of_closed_code(change, path, file.lines)
     return EntryWritten(
@@ -176,7 +176,7 @@ def _warn_of_closed_code(change: Change, path: str, line: int) -> None:
     change.warnings.append(WriteWarning(path, problem.line, problem.code, problem.reason))
 
 
-def _mention(change: Change, file: File, composed: Composed) -> router.Mention:
+def _row_update(change: Change, file: File, composed: Composed) -> router.RowUpdate:
     entry = composed.entry
     on = entry.created.astimezone(UTC).date()
     if composed.expires_at:
@@ -185,17 +185,17 @@ def _mention(change: Change, file: File, composed: Composed) -> router.Mention:
     description, origin = router.quoted(
         statements.LiveEntry(entry.created, entry.summary, entry.tags, entry.body[: statements.BEGINNING])
     )
-    return router.Mention(
+    return router.RowUpdate(
         path=file.path, description=description, origin=origin, created=entry.created, tags=entry.tags, on=on
     )
 
 
-def told_of(change: Change, file: File, *, gone: Block) -> None:
+def update_from(change: Change, file: File, *, gone: Block) -> None:
     """Let a file's row be without an entry that the file has no more, or only as a superseded one."""
-    told = router.Mention(path=file.path)
+    update = router.RowUpdate(path=file.path)
     if file.next_expiry:
-        told = replace(router.described(change, file), on=None)
-    router.mention(change, told, gone=gone)
+        update = replace(router.described(change, file), on=None)
+    router.upsert_row(change, update, gone=gone)
 
 
 def visible_entry(change: Change, entry_id: str) -> Block:
@@ -326,7 +326,7 @@ def retire(change: Change, entry_id: str, precondition: Precondition | None) -> 
             content(files.live_blocks(file).filter(visible(change.at)))
         )
         files.save(change, file)
-        told_of(change, file, gone=block)
+        update_from(change, file, gone=block)
     else:
         files.close_files(change, [file])
         router.forget(change, [file.path])

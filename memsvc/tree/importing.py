@@ -59,14 +59,16 @@ class Import:
             place = format.router_of(path)
             file = files.find(self._change, path)
             if place and place[0] not in indexes and file:
-                router.mention(self._change, router.described(self._change, file))
+                router.upsert_row(self._change, router.described(self._change, file))
         on: dict[str, date | None] = {path: _day_of(new) for path, new in self._appended.items()}
         for entry in self._superseding:
             if superseded := self._supersede_target(entry):
                 on.setdefault(superseded, None)
         for path in sorted(on):
             described = router.described(self._change, files.require(self._change, path))
-            router.mention(self._change, replace(described, on=on[path]), make_index=path in self._appended)
+            router.upsert_row(
+                self._change, replace(described, on=on[path]), make_index=path in self._appended
+            )
 
     # --- files ---------------------------------------------------------------------------------------------------
 

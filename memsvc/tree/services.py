@@ -317,7 +317,7 @@ def undo(
     with suppress(_NotKept), one_revision(access, "undo", message, dry_run=dry_run) as change:
         revisions = undoing.revisions_to_undo(change, revision=revision, actor=actor, since=since)
         done = undoing.undo(change, access, revisions)
-        told = tuple(change.warnings)
+        update = tuple(change.warnings)
         if dry_run:
             raise _NotKept
         if done.conflicts and not skip_conflicts:
@@ -327,7 +327,7 @@ def undo(
         sorted(done.undone, reverse=True),
         sorted(done.gone | done.back),
         done.conflicts,
-        warnings=told,
+        warnings=update,
     )
 
 
@@ -433,8 +433,8 @@ def _tell_index(change: Change, file: File, shown: Sequence[Block], *, created: 
         router.complete(change, [file], restated=True)
         file.refresh_from_db()
     elif format.router_of(file.path) is not None:
-        told = router.described_by(change, file, shown)
-        router.mention(change, told if created else replace(told, on=change.at.date()))
+        update = router.described_by(change, file, shown)
+        router.upsert_row(change, update if created else replace(update, on=change.at.date()))
 
 
 def _edit(access: Access, operation: EditFile) -> Step[Edited]:

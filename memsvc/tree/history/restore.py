@@ -67,7 +67,7 @@ def tell_index(change: Change, *, gone: Iterable[str], back: Iterable[str], inde
     for path in sorted(back):
         place = format.router_of(path)
         if place is not None and place[0] not in speaking and (file := files.find(change, path)):
-            router.mention(change, router.described(change, file))
+            router.upsert_row(change, router.described(change, file))
     router.complete(change, restored)
 
 
