@@ -47,7 +47,7 @@ class Arrival(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignEntry:
+class ExternalEntry:
     """An entry to bring in: where to, and what its frontmatter has besides: metadata, and one line more."""
 
     path: str
@@ -90,7 +90,7 @@ class PreparedEntry:
     """
 
     number: int
-    foreign: ForeignEntry
+    external: ExternalEntry
     text: str
     gap: bytes
     row: Block | None
@@ -149,14 +149,14 @@ def _prepared(access: Access, arrival: Arrival) -> PreparedFile:
 
 
 @contextmanager
-def prepared_entries(access: Access, foreign: Iterable[ForeignEntry]) -> Iterator[Spool[PreparedEntry]]:
+def prepared_entries(access: Access, external: Iterable[ExternalEntry]) -> Iterator[Spool[PreparedEntry]]:
     """Entries in the order of their paths, in groups of one path each. Raises `Forbidden`."""
     with SpooledTemporaryFile(max_size=_IN_MEMORY) as file:
         spool = Spool[PreparedEntry](file)
         group: list[PreparedEntry] = []
-        for number, each in sorted(enumerate(foreign), key=lambda numbered: (numbered[1].path, numbered[0])):
+        for number, each in sorted(enumerate(external), key=lambda numbered: (numbered[1].path, numbered[0])):
             access.require_write(each.path)
-            if group and (len(group) >= _MOST_AT_ONCE or group[0].foreign.path != each.path):
+            if group and (len(group) >= _MOST_AT_ONCE or group[0].external.path != each.path):
                 spool.add(group)
                 group = []
             block, each = each.block, replace(each, metadata=dict(each.metadata))
@@ -167,13 +167,13 @@ def prepared_entries(access: Access, foreign: Iterable[ForeignEntry]) -> Iterato
         yield spool
 
 
-def _entry_row(access: Access, foreign: ForeignEntry, block: format.Block) -> Block | None:
+def _entry_row(access: Access, external: ExternalEntry, block: format.Block) -> Block | None:
     """The row of an entry; None in a file that is no memory file."""
-    if not format.is_memory_file(foreign.path):
+    if not format.is_memory_file(external.path):
         return None
-    file = File(tenant_id=access.tree.tenant_id, tree_id=access.tree.pk, path=foreign.path)
+    file = File(tenant_id=access.tree.tenant_id, tree_id=access.tree.pk, path=external.path)
     row = row_of(block, file, position=0, revision=0)
-    row.expires_at = foreign.expires_at
+    row.expires_at = external.expires_at
     _read_terms(row)
     return row
 

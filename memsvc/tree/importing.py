@@ -20,7 +20,7 @@ from memsvc.contract.imports import Differs, Done, ImportDifference, ImportedEnt
 from memsvc.format import BlockKind, MemoryEntry, Metadata
 from memsvc.format.entries import closed_body
 from memsvc.tree import entries, files, router, statements
-from memsvc.tree.arrivals import ForeignEntry, PreparedEntry, PreparedFile
+from memsvc.tree.arrivals import ExternalEntry, PreparedEntry, PreparedFile
 from memsvc.tree.blocks import content, entry_of, rendered
 from memsvc.tree.drafts import OnConflict
 from memsvc.tree.errors import IsFolder, PathTaken
@@ -49,7 +49,7 @@ class Import:
         self._came: dict[str, bytes] = {}
         self._superseding: list[MemoryEntry] = []
         # By path, the entries that came by themselves.
-        self._appended: dict[str, list[ForeignEntry]] = {}
+        self._appended: dict[str, list[ExternalEntry]] = {}
         self._merged: list[str] = []
 
     def finish(self) -> None:
@@ -292,13 +292,13 @@ class Import:
         return [outcome for _, outcome in sorted(outcomes, key=lambda numbered: numbered[0])]
 
     def _bring_group(self, group: Sequence[PreparedEntry]) -> Iterator[tuple[int, ImportedEntry]]:
-        path = group[0].foreign.path
-        ids = [each.foreign.entry.entry_id for each in group]
+        path = group[0].external.path
+        ids = [each.external.entry.entry_id for each in group]
         present, known = self._present(ids), self._known(ids)
         erased_at = self._erased_at(self._stood_at([path]).get(path, []))
         new: list[PreparedEntry] = []
         for each in group:
-            entry = each.foreign.entry
+            entry = each.external.entry
             gone = entry.entry_id in known or (erased_at is not None and entry.created <= erased_at)
             outcome, reason = self._bring_entry(each, present.get(entry.entry_id), gone, new)
             yield each.number, ImportedEntry(entry.entry_id, path, outcome, reason)
@@ -309,33 +309,33 @@ class Import:
         self, prepared: PreparedEntry, present: Block | None, gone: bool, new: list[PreparedEntry]
     ) -> tuple[Outcome, str]:
         """Replace an entry, or put it among the `new` ones; the answer is its outcome and the reason."""
-        entry, digest = prepared.foreign.entry, hashlib.sha256(prepared.text.encode()).digest()
+        entry, digest = prepared.external.entry, hashlib.sha256(prepared.text.encode()).digest()
         came = self._came.get(entry.entry_id)
         if came in (b"", digest) or (present and present.added_in == self._change.number):
             return Outcome.UNCHANGED, ""
         if present is None and came is None:
             self._came[entry.entry_id] = digest
             if gone:
-                self._note(prepared.foreign.path, entry.entry_id, Differs.RETIRED, DONE[self._on_conflict])
+                self._note(prepared.external.path, entry.entry_id, Differs.RETIRED, DONE[self._on_conflict])
             if gone and self._on_conflict is OnConflict.KEEP:
                 return Outcome.SKIPPED, "the tree had an entry with this id, and it is gone"
             new.append(prepared)
             return Outcome.CREATED, ""
-        if present and _says(entry_of(present), present.metadata) == _says(entry, prepared.foreign.metadata):
+        if present and _says(entry_of(present), present.metadata) == _says(entry, prepared.external.metadata):
             if present.superseded_by and not entry.superseded_by:
-                self._note(prepared.foreign.path, entry.entry_id, Differs.SUPERSEDED, Done.KEPT)
+                self._note(prepared.external.path, entry.entry_id, Differs.SUPERSEDED, Done.KEPT)
             return Outcome.UNCHANGED, ""
         seen = present is not None and self._change.access.sees(present.file.path)
         takes = self._on_conflict is OnConflict.TAKE and seen and came is None
         done = DONE[self._on_conflict] if takes or self._on_conflict is OnConflict.BOTH else Done.KEPT
-        self._note(prepared.foreign.path, entry.entry_id, Differs.ENTRY, done)
+        self._note(prepared.external.path, entry.entry_id, Differs.ENTRY, done)
         if takes and present:
             self._came[entry.entry_id] = digest
             self._replace(present, prepared)
             return Outcome.CHANGED, "the entry that was there under this id is overwritten"
         if self._on_conflict is OnConflict.BOTH:
             copy = _copy(prepared)
-            copy_id = copy.foreign.entry.entry_id
+            copy_id = copy.external.entry.entry_id
             if copy_id in self._came or self._known([copy_id]):
                 return Outcome.UNCHANGED, ""
             self._came[copy_id] = digest
@@ -355,7 +355,7 @@ class Import:
         pieces = [
             Piece(_with_gap_of(row, prepared.text) if row.pk == present.pk else rendered(row)) for row in rows
         ]
-        at = prepared.foreign.expires_at
+        at = prepared.external.expires_at
         expiries = {(present.entry_id, ""): at} if at else files.NO_EXPIRIES
         files.fill(self._change, file, joined(pieces, [], file.newline), expiries=expiries, every=every)
         self._merged.append(file.path)
@@ -374,13 +374,13 @@ class Import:
                 last = format.append_to(last, each.text, newline=file.newline)
                 parts.append(last)
             expiries = {
-                (each.foreign.entry.entry_id, ""): each.foreign.expires_at
+                (each.external.entry.entry_id, ""): each.external.expires_at
                 for each in new
-                if each.foreign.expires_at
+                if each.external.expires_at
             }
             files.fill(change, file, b"".join(parts), expiries=expiries, every=every)
-        self._appended.setdefault(path, []).extend(each.foreign for each in new)
-        self._superseding += [each.foreign.entry for each in new if each.foreign.entry.supersedes]
+        self._appended.setdefault(path, []).extend(each.external for each in new)
+        self._superseding += [each.external.entry for each in new if each.external.entry.supersedes]
 
     def _rows_below(
         self, file: File, above: Block | None, new: Sequence[PreparedEntry]
@@ -414,7 +414,7 @@ class Import:
         return target.file.path
 
 
-def _day_of(new: Sequence[ForeignEntry]) -> date:
+def _day_of(new: Sequence[ExternalEntry]) -> date:
     """The day of the newest entry that stays, or of the newest one where none does."""
     lasting = [each.entry for each in new if not each.expires_at]
     return max(entry.created for entry in lasting or [each.entry for each in new]).astimezone(UTC).date()
@@ -452,7 +452,7 @@ def _with_gap_of(row: Block, text: str) -> bytes:
 
 
 def _copy(prepared: PreparedEntry) -> PreparedEntry:
-    foreign = prepared.foreign
-    entry_id = copied(foreign.path, Piece(prepared.text.encode(), foreign.entry.entry_id)).entry_id
-    copy = replace(foreign, entry=replace(foreign.entry, entry_id=entry_id))
-    return replace(prepared, foreign=copy, text=copy.block.raw.decode(), row=None)
+    external = prepared.external
+    entry_id = copied(external.path, Piece(prepared.text.encode(), external.entry.entry_id)).entry_id
+    copy = replace(external, entry=replace(external.entry, entry_id=entry_id))
+    return replace(prepared, external=copy, text=copy.block.raw.decode(), row=None)

@@ -309,9 +309,9 @@ def forget(change: Change, paths: Iterable[str]) -> None:
 
 def carry(change: Change, moved: Sequence[tuple[str, str]]) -> None:
     """Let the rows of moved files move along, with what they say."""
-    update = [_moved(change, source, destination) for source, destination in moved]
+    updates = [_moved(change, source, destination) for source, destination in moved]
     forget(change, [source for source, _ in moved])
-    for each in filter(None, update):
+    for each in filter(None, updates):
         upsert_row(change, each)
 
 
@@ -401,13 +401,13 @@ def described_by(change: Change, file: File, rows: Sequence[Block]) -> RowUpdate
 
 def _described(file: File, entries: Sequence[LiveEntry], heading: str) -> RowUpdate:
     newest = _newest(entries)
-    update = _newest(entries, with_summary=True) or (None if heading else newest)
-    description, origin = quoted(update) if update else (heading, Origin.FILE)
+    described = _newest(entries, with_summary=True) or (None if heading else newest)
+    description, origin = quoted(described) if described else (heading, Origin.FILE)
     return RowUpdate(
         path=file.path,
         description=description,
         origin=origin,
-        created=update.created if update else None,
+        created=described.created if described else None,
         tags=_shown_tags(entries),
         on=newest.created.astimezone(UTC).date() if newest else file.modified_at.date(),
         of_all=True,

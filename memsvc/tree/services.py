@@ -25,7 +25,7 @@ from memsvc.format import (
 )
 from memsvc.tree import arrivals, entries, files, importing, router
 from memsvc.tree.access import Access
-from memsvc.tree.arrivals import Arrival, ForeignEntry
+from memsvc.tree.arrivals import Arrival, ExternalEntry
 from memsvc.tree.blocks import content
 from memsvc.tree.drafts import OnConflict, Precondition, SuccessorDraft
 from memsvc.tree.edits import replace_text
@@ -234,7 +234,7 @@ def import_files(
     access: Access,
     imported: Iterable[Arrival | tuple[str, bytes]] = (),
     *,
-    entries: Sequence[ForeignEntry] = (),
+    entries: Sequence[ExternalEntry] = (),
     on_conflict: OnConflict = OnConflict.KEEP,
     dry_run: bool = False,
     message: str = "",
@@ -317,7 +317,7 @@ def undo(
     with suppress(_NotKept), one_revision(access, "undo", message, dry_run=dry_run) as change:
         revisions = undoing.revisions_to_undo(change, revision=revision, actor=actor, since=since)
         done = undoing.undo(change, access, revisions)
-        update = tuple(change.warnings)
+        warnings = tuple(change.warnings)
         if dry_run:
             raise _NotKept
         if done.conflicts and not skip_conflicts:
@@ -327,7 +327,7 @@ def undo(
         sorted(done.undone, reverse=True),
         sorted(done.gone | done.back),
         done.conflicts,
-        warnings=update,
+        warnings=warnings,
     )
 
 

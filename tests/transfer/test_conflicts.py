@@ -15,7 +15,7 @@ from memsvc.contract.imports import ImportReport
 from memsvc.contract.wire import to_json
 from memsvc.format import EntryDraft, MemoryCategory
 from memsvc.transfer.exports import export_directory, export_jsonl
-from memsvc.transfer.foreign import import_jsonl
+from memsvc.transfer.external import import_jsonl
 from memsvc.transfer.imports import import_directory, import_notebooks
 from memsvc.transfer.mneme import import_mneme
 from memsvc.transfer.names import MANIFEST_NAME

@@ -14,7 +14,7 @@ from memsvc.format import Confidence, EntryDraft, FormatError, MemoryCategory
 from memsvc.recall.accesses import Accesses, accesses_of
 from memsvc.recall.models import AccessCount
 from memsvc.transfer.exports import export_jsonl
-from memsvc.transfer.foreign import import_jsonl
+from memsvc.transfer.external import import_jsonl
 from memsvc.transfer.imports import import_directory
 from memsvc.transfer.refusals import ImportRefused, InvalidArchive
 from memsvc.tree import arrivals, reads, services

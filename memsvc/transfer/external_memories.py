@@ -19,7 +19,7 @@ from memsvc.format.entries import instant_of
 from memsvc.format.frontmatter import text_line
 from memsvc.format.metadata import ORIGIN
 from memsvc.recall.accesses import MAX_COUNT, Accesses
-from memsvc.tree.arrivals import ForeignEntry
+from memsvc.tree.arrivals import ExternalEntry
 
 # The key of the frontmatter under which an entry keeps what has no field of its own, as JSON; and in it, metadata that
 # an entry doesn't take, such as nested objects.
@@ -27,7 +27,7 @@ _METADATA: Final = "metadata"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class ExternalMemory:
     """One unit of memory with its provenance; `origin` is what an entry has no field for, by JSON name.
 
     `metadata` is all that the system that it comes from keeps under that name.
@@ -58,7 +58,7 @@ def level_of(confidence: float) -> Confidence:
     return Confidence.MEDIUM if confidence < 0.8 else Confidence.HIGH
 
 
-def memory_of(block: format.Block, path: str, expires_at: datetime | None) -> Memory:
+def memory_of(block: format.Block, path: str, expires_at: datetime | None) -> ExternalMemory:
     """The memory that a block with an entry holds."""
     entry = block.entry
     assert entry is not None
@@ -66,7 +66,7 @@ def memory_of(block: format.Block, path: str, expires_at: datetime | None) -> Me
     number = origin.pop("confidence", None)
     others = origin.pop(_METADATA, None)
     usable = isinstance(number, float) and 0 <= number <= 1 and level_of(number) is entry.confidence
-    return Memory(
+    return ExternalMemory(
         external_id=entry.entry_id,
         category=entry.category,
         content=entry.body,
@@ -84,7 +84,7 @@ def memory_of(block: format.Block, path: str, expires_at: datetime | None) -> Me
     )
 
 
-def accesses_in(memory: Memory) -> Accesses | None:
+def accesses_in(memory: ExternalMemory) -> Accesses | None:
     """How often a memory was read where it comes from; without a usable time, last when it was created."""
     count, last = memory.origin.get("access_count"), memory.origin.get("last_accessed")
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
@@ -101,7 +101,7 @@ def _read_origin(value: object) -> dict[str, Any]:
     return origin if isinstance(origin, dict) else {}
 
 
-def entry_of(memory: Memory) -> ForeignEntry:
+def entry_of(memory: ExternalMemory) -> ExternalEntry:
     """The entry to store. Raises `FormatError` for what an entry can't hold."""
     entry = format.normal_entry(
         MemoryEntry(
@@ -124,7 +124,7 @@ def entry_of(memory: Memory) -> ForeignEntry:
     others = {name: value for name, value in memory.metadata.items() if name not in metadata}
     origin = {**memory.origin, _METADATA: others} if others else memory.origin
     more = _origin_line(entry, memory.confidence, origin)
-    found = ForeignEntry(path, entry, more, memory.expires_at, metadata)
+    found = ExternalEntry(path, entry, more, memory.expires_at, metadata)
     if more or metadata:
         _ = found.block  # raises where they are too long
     return found
