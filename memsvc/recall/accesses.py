@@ -17,6 +17,8 @@ from django.db import connection
 from django.utils import timezone
 
 from memsvc.contract.entries import EntryRead
+from memsvc.database.batching import Batch
+from memsvc.database.ids import uuid7
 from memsvc.recall.models import AccessCount
 from memsvc.tree import reads, statements
 from memsvc.tree.access import Access
@@ -25,8 +27,6 @@ from memsvc.tree.reads.entries import matching
 from memsvc.tree.scope import unlocked_transaction
 from memsvc.tree.snapshot import snapshot
 from memsvc.tree.visibility import live_at_sql
-from tenants.batching import Batch
-from tenants.ids import uuid7
 
 # Whoever comes with more has counted something else, and sums must stay within a bigint.
 MAX_COUNT: Final = 2**53

@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from memsvc.contract.entries import Hit
+from memsvc.database.rows import prepared
 from memsvc.format import count_lines
 from memsvc.format.fences import BOM, entry_spans
 from memsvc.recall.highlights import Highlighter
@@ -12,7 +13,6 @@ from memsvc.tree.models import Block
 from memsvc.tree.reads.entries import read_blocks
 from memsvc.tree.snapshot import Snapshot
 from memsvc.tree.visibility import live_at_sql, visible_sql
-from tenants.rows import prepared
 
 # Between each hit and the one above it in its file, so that nothing is counted twice: the line that says that an entry
 # is superseded belongs to it.

@@ -8,6 +8,7 @@ from django.conf import settings
 from memsvc import format
 from memsvc.contract.entries import Hit, HitsPage
 from memsvc.contract.errors import ErrorCode
+from memsvc.database.rows import prepared
 from memsvc.format import CATEGORY_KIND, CONFIDENCE_NUMBERS, Confidence, InvalidText, MemoryCategory
 from memsvc.recall.accesses import note_accesses
 from memsvc.recall.candidates import NEAREST, QUESTION, table_of
@@ -26,7 +27,6 @@ from memsvc.tree.reads.entries import (
     EntryFilter,
 )
 from memsvc.tree.snapshot import Snapshot, snapshot
-from tenants.rows import prepared
 
 
 class NoEmbedder(Conflict):

@@ -13,6 +13,8 @@ from uuid import UUID
 
 from django.db import connection
 
+from memsvc.database.ids import uuid7
+from memsvc.database.rows import columns, execute, instance, one
 from memsvc.format.entries import trimmed_body
 from memsvc.recall import ann_index
 from memsvc.recall.chunking import chunks
@@ -21,8 +23,6 @@ from memsvc.recall.ranking import as_halfvec
 from memsvc.tree.models import Tree
 from memsvc.tree.scope import unlocked_transaction
 from memsvc.tree.visibility import expired_sql, live_at_sql, visible_sql
-from tenants.ids import uuid7
-from tenants.rows import columns, execute, instance, one
 
 logger = logging.getLogger(__name__)
 

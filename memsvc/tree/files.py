@@ -13,6 +13,7 @@ from django.db.models.expressions import Combinable
 
 from memsvc import format
 from memsvc.contract.files import WriteWarning
+from memsvc.database.ids import uuid7
 from memsvc.format import BlockKind
 from memsvc.tree import statements
 from memsvc.tree.arrivals import PreparedFile
@@ -22,7 +23,6 @@ from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFa
 from memsvc.tree.models import Block, BlockQuerySet, File
 from memsvc.tree.scope import Change, Exemption
 from memsvc.tree.visibility import FOR_GOOD, VISIBLE_BY, is_visible, must_be_counted, visible
-from tenants.ids import uuid7
 
 # Room between two neighbours' positions, so that inserting seldom needs a new numbering.
 GAP = 1 << 20

@@ -18,13 +18,13 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from memsvc.contract.accounts import LANGUAGES
+from memsvc.database.ids import uuid7
 from memsvc.format import BlockKind, Confidence, MemoryCategory
 from memsvc.format.terms import Terms
 from memsvc.tree import visibility
 from memsvc.tree.errors import RevisionNotFound, RevisionPruned
 from memsvc.tree.visibility import EXPIRING
 from tenants.actors import ActorKind
-from tenants.ids import uuid7
 from tenants.models import Tenant
 
 DEFAULT_LANGUAGE = "english"

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import connection
 
+from memsvc.database.rows import columns, instance
 from memsvc.tree.access import Access
 from memsvc.tree.history.blame import line_revisions
 from memsvc.tree.models import Block, File, Revision, Tree
@@ -19,7 +20,6 @@ from memsvc.tree.scope import locked_transaction
 from memsvc.tree.snapshot import snapshot
 from tenants.actors import SYSTEM
 from tenants.models import Tenant
-from tenants.rows import columns, instance
 
 # Rows that are removed under one lock of the tree: some tens of milliseconds.
 _ROWS_AT_ONCE = 1000

@@ -12,13 +12,13 @@ from uuid import UUID
 from django.db import connection
 from psycopg.types.json import Jsonb
 
+from memsvc.database.rows import columns, execute, instance, names, one, prepared
 from memsvc.format import BlockKind
 from memsvc.format.entries import trimmed_body
 from memsvc.format.terms import Terms, entry_terms
 from memsvc.tree.errors import TreeNotFound
 from memsvc.tree.models import Block, File, Revision, Tree
 from memsvc.tree.visibility import FOR_GOOD, active_sql, live_at_sql, visible_sql
-from tenants.rows import columns, execute, instance, names, one, prepared
 
 _ROWS_AT_ONCE = 200
 
