@@ -6,14 +6,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from memsvc import format
 from memsvc.format import (
     CONFIDENCE_NUMBERS,
+    Block,
     Confidence,
     InvalidEntry,
     InvalidTitle,
     MemoryCategory,
     MemoryEntry,
+    entry_path,
+    first_heading,
+    metadata_of,
+    normal_entry,
+    says_something,
+    storable_metadata,
 )
 from memsvc.format.entries import instant_of
 from memsvc.format.frontmatter import text_line
@@ -58,7 +64,7 @@ def level_of(confidence: float) -> Confidence:
     return Confidence.MEDIUM if confidence < 0.8 else Confidence.HIGH
 
 
-def memory_of(block: format.Block, path: str, expires_at: datetime | None) -> ExternalMemory:
+def memory_of(block: Block, path: str, expires_at: datetime | None) -> ExternalMemory:
     """The memory that a block with an entry holds."""
     entry = block.entry
     assert entry is not None
@@ -79,7 +85,7 @@ def memory_of(block: format.Block, path: str, expires_at: datetime | None) -> Ex
         supersedes=entry.supersedes,
         superseded_by=entry.superseded_by,
         path=path,
-        metadata=(others if isinstance(others, dict) else {}) | format.metadata_of(block.extra),
+        metadata=(others if isinstance(others, dict) else {}) | metadata_of(block.extra),
         origin=origin,
     )
 
@@ -103,7 +109,7 @@ def _read_origin(value: object) -> dict[str, Any]:
 
 def entry_of(memory: ExternalMemory) -> ExternalEntry:
     """The entry to store. Raises `FormatError` for what an entry can't hold."""
-    entry = format.normal_entry(
+    entry = normal_entry(
         MemoryEntry(
             entry_id=memory.external_id,
             created=memory.created_at,
@@ -117,10 +123,10 @@ def entry_of(memory: ExternalMemory) -> ExternalEntry:
             superseded_by=memory.superseded_by,
         )
     )
-    if not format.says_something(entry.body):
+    if not says_something(entry.body):
         raise InvalidEntry("content must not be empty")
     path = memory.path or _path_for(entry)
-    metadata = format.storable_metadata(memory.metadata)
+    metadata = storable_metadata(memory.metadata)
     others = {name: value for name, value in memory.metadata.items() if name not in metadata}
     origin = {**memory.origin, _METADATA: others} if others else memory.origin
     more = _origin_line(entry, memory.confidence, origin)
@@ -132,9 +138,9 @@ def entry_of(memory: ExternalMemory) -> ExternalEntry:
 
 def _path_for(entry: MemoryEntry) -> str:
     """A procedure's file has the name of its first heading, else of its summary, else its id."""
-    for title in (format.first_heading(entry.body), entry.summary, entry.entry_id):
+    for title in (first_heading(entry.body), entry.summary, entry.entry_id):
         try:
-            return format.entry_path(entry.category, when=entry.created.astimezone(UTC), title=title)
+            return entry_path(entry.category, when=entry.created.astimezone(UTC), title=title)
         except InvalidTitle:
             continue
     raise InvalidTitle("a procedure needs a heading or a summary to be named by")

@@ -14,8 +14,21 @@ from tempfile import SpooledTemporaryFile
 from types import MappingProxyType
 from typing import IO, Final, NamedTuple
 
-from memsvc import format
-from memsvc.format import NO_METADATA, BlockKind, InvalidEntry, MemoryEntry, Metadata, canonical_path
+from memsvc.format import (
+    NO_METADATA,
+    BlockKind,
+    InvalidEntry,
+    MemoryEntry,
+    Metadata,
+    append_to,
+    canonical_path,
+    compose_block,
+    cut_file,
+    dominant_newline,
+    is_memory_file,
+)
+from memsvc.format import Block as CutBlock
+from memsvc.format import cut as cut_document
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import cut_as_before, row_of
@@ -43,7 +56,7 @@ class Arrival(NamedTuple):
     expiries: FileExpiries = _NO_EXPIRIES
     base: str = ""
     revision: int | None = None
-    blocks: Sequence[format.Block] | None = None
+    blocks: Sequence[CutBlock] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +70,16 @@ class ExternalEntry:
     metadata: Metadata = NO_METADATA
 
     @property
-    def block(self) -> format.Block:
+    def block(self) -> CutBlock:
         """As it stands in a memory file. Put together when asked for, since an import holds thousands of them.
 
         Raises `InvalidEntry` where there is too much that the frontmatter has besides.
         """
-        block = format.compose_block(self.entry, self.metadata)
+        block = compose_block(self.entry, self.metadata)
         if not self.more:
             return block
         head, fence, body = block.raw.partition(b"\n---\n")
-        first, *others = format.cut(head + b"\n" + self.more.encode() + fence + body)
+        first, *others = cut_document(head + b"\n" + self.more.encode() + fence + body)
         if others or first.entry != self.entry:
             raise InvalidEntry("the metadata is too long to be kept with the entry")
         return first
@@ -135,7 +148,7 @@ def prepared_files(access: Access, arriving: Iterable[Arrival]) -> Iterator[Spoo
 
 def _prepared(access: Access, arrival: Arrival) -> PreparedFile:
     file = File(tenant_id=access.tree.tenant_id, tree_id=access.tree.pk, path=arrival.path)
-    cut = format.cut_file(arrival.path, arrival.data) if arrival.blocks is None else arrival.blocks
+    cut = cut_file(arrival.path, arrival.data) if arrival.blocks is None else arrival.blocks
     blocks = cut_as_before([], cut)
     rows = [row_of(block, file, position=0, revision=0, first=n == 0) for n, block in enumerate(blocks)]
     seen = Counter[str]()
@@ -145,7 +158,7 @@ def _prepared(access: Access, arrival: Arrival) -> PreparedFile:
             seen[name] += 1
         _read_terms(row)
     sha256 = hashlib.sha256(arrival.data).hexdigest()
-    return PreparedFile(arrival._replace(blocks=None), sha256, format.dominant_newline(arrival.data), rows)
+    return PreparedFile(arrival._replace(blocks=None), sha256, dominant_newline(arrival.data), rows)
 
 
 @contextmanager
@@ -160,16 +173,16 @@ def prepared_entries(access: Access, external: Iterable[ExternalEntry]) -> Itera
                 spool.add(group)
                 group = []
             block, each = each.block, replace(each, metadata=dict(each.metadata))
-            gap, row = format.append_to(block.raw, ""), _entry_row(access, each, block)
+            gap, row = append_to(block.raw, ""), _entry_row(access, each, block)
             group.append(PreparedEntry(number, each, block.raw.decode(), gap, row))
         if group:
             spool.add(group)
         yield spool
 
 
-def _entry_row(access: Access, external: ExternalEntry, block: format.Block) -> Block | None:
+def _entry_row(access: Access, external: ExternalEntry, block: CutBlock) -> Block | None:
     """The row of an entry; None in a file that is no memory file."""
-    if not format.is_memory_file(external.path):
+    if not is_memory_file(external.path):
         return None
     file = File(tenant_id=access.tree.tenant_id, tree_id=access.tree.pk, path=external.path)
     row = row_of(block, file, position=0, revision=0)

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.db import connection
 
-from memsvc import format
+from memsvc.format import dominant_newline
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
@@ -121,7 +121,7 @@ def _copy(source: Tree, copy: Tree, revision: int) -> None:
         cursor.execute("DROP TABLE copied_file")
     for file in File.objects.of(copy).filter(pk__in=unsure):
         data = content(Block.objects.of_file(file))
-        file.is_text, file.newline = decodes(data), format.dominant_newline(data)
+        file.is_text, file.newline = decodes(data), dominant_newline(data)
         file.save(update_fields=["is_text", "newline"])
 
 

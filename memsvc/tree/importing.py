@@ -15,9 +15,19 @@ from uuid import UUID
 
 from django.db.models import Max
 
-from memsvc import format
 from memsvc.contract.imports import Differs, Done, ImportDifference, ImportedEntry, ImportedFile, Outcome
-from memsvc.format import BlockKind, MemoryEntry, Metadata
+from memsvc.format import (
+    MAX_SEGMENT_BYTES,
+    SCAFFOLD,
+    BlockKind,
+    MemoryEntry,
+    Metadata,
+    append_to,
+    cut_file,
+    last_part,
+    parent_of,
+    router_of,
+)
 from memsvc.format.entries import closed_body
 from memsvc.tree import entries, files, router, statements
 from memsvc.tree.arrivals import ExternalEntry, PreparedEntry, PreparedFile
@@ -56,7 +66,7 @@ class Import:
         """Tell the index, and mark what the entries that came in supersede."""
         indexes = {each.path for each in self.files if each.outcome in (Outcome.CREATED, Outcome.CHANGED)}
         for path in self._merged:
-            place = format.router_of(path)
+            place = router_of(path)
             file = files.find(self._change, path)
             if place and place[0] not in indexes and file:
                 router.upsert_row(self._change, router.described(self._change, file))
@@ -212,7 +222,7 @@ class Import:
         folder, _, name = path.rpartition("/")
         stem, extension = splitext(name)
         mark = f" (imported {hashlib.sha256(data).hexdigest()[:8]}){extension[:20]}"
-        room = format.MAX_SEGMENT_BYTES - len(mark.encode())
+        room = MAX_SEGMENT_BYTES - len(mark.encode())
         beside = f"{folder}/{stem.encode()[:room].decode(errors='ignore')}{mark}"
         if self._stood_at([beside]):
             return
@@ -369,9 +379,9 @@ class Import:
         else:
             every = list(files.live_blocks(file))
             data = content(files.visible_at(change, every))
-            last, parts = format.last_part(format.cut_file(path, data)), [data]
+            last, parts = last_part(cut_file(path, data)), [data]
             for each in new:
-                last = format.append_to(last, each.text, newline=file.newline)
+                last = append_to(last, each.text, newline=file.newline)
                 parts.append(last)
             expiries = {
                 (each.external.entry.entry_id, ""): each.external.expires_at
@@ -391,7 +401,7 @@ class Import:
         is_piece = above is not None and above.kind == BlockKind.TEXT and file.size != len(last)
         if file.newline != "\n" or file.next_expiry or is_piece or (last and not last.endswith(b"\n")):
             return None
-        gaps = [format.append_to(last, ""), *(each.gap for each in new[:-1])]
+        gaps = [append_to(last, ""), *(each.gap for each in new[:-1])]
         if any(gap.strip() for gap in gaps):
             return None
         rows = [each.row for each in new if each.row is not None and each.row.raw is None]
@@ -427,10 +437,10 @@ def _says(entry: MemoryEntry, metadata: Metadata) -> object:
 
 def _says_nothing(path: str, rows: Iterable[Block]) -> bool:
     """Whether a file holds no text but what every new tree begins with, and an index no row of any other file."""
-    begun = format.cut_file(path, format.SCAFFOLD.get(path, "").encode())
+    begun = cut_file(path, SCAFFOLD.get(path, "").encode())
     text = {line for block in begun if block.kind is not BlockKind.ROW for line in _lines(block.raw)}
     for row in rows:
-        if row.kind == BlockKind.ROW and f"{format.parent_of(path)}/{row.row_path}" not in format.SCAFFOLD:
+        if row.kind == BlockKind.ROW and f"{parent_of(path)}/{row.row_path}" not in SCAFFOLD:
             return False
         if row.kind not in (BlockKind.ROW, BlockKind.ENTRY) and not text.issuperset(_lines(rendered(row))):
             return False

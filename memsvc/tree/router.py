@@ -10,8 +10,29 @@ from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
-from memsvc import format
-from memsvc.format import BlockKind, IndexRow
+from memsvc.format import (
+    MAX_ROW_TAG_CHARS,
+    MAX_ROW_TAGS,
+    MEMORY_ROOT,
+    SCAFFOLD,
+    BlockKind,
+    IndexRow,
+    MemoryKind,
+    first_heading,
+    first_line,
+    is_memory_file,
+    is_router,
+    merged_row,
+    parent_of,
+    parse_index,
+    parse_row,
+    router_of,
+    shortened,
+    with_row_put,
+    without_row,
+)
+from memsvc.format import Block as CutBlock
+from memsvc.format import index_path as router_path
 from memsvc.format.text import folded
 from memsvc.tree import files, statements
 from memsvc.tree.blocks import row_of
@@ -20,7 +41,7 @@ from memsvc.tree.scope import Change, Exemption
 from memsvc.tree.statements import LiveEntry, live_entry
 from memsvc.tree.visibility import FOR_GOOD, is_active, is_visible, visible
 
-INDEXES = [format.index_path(None), *(format.index_path(kind) for kind in format.MemoryKind)]
+INDEXES = [router_path(None), *(router_path(kind) for kind in MemoryKind)]
 # How many of a file's last entries its row is made from, so that what that costs has a bound.
 LOOKED_AT = 200
 # An entry whose time lies further off than this is not sure to be its file's newest.
@@ -67,9 +88,9 @@ class Mark:
 
 _SCAFFOLD_ROWS = {
     f"{index.rpartition('/')[0]}/{row.path}": row
-    for index, text in format.SCAFFOLD.items()
-    if format.is_router(index)
-    for row in format.parse_index(text)[1].values()
+    for index, text in SCAFFOLD.items()
+    if is_router(index)
+    for row in parse_index(text)[1].values()
 }
 
 
@@ -85,7 +106,7 @@ def upsert_row(
 
     `is_new` says that the file holds nothing but what is told, `gone` is an entry that it has lost.
     """
-    place = format.router_of(update.path)
+    place = router_of(update.path)
     if place is None:
         return
     index_path, relative = place
@@ -107,12 +128,12 @@ def _of_all(change: Change, update: RowUpdate) -> RowUpdate:
 
 def _made(change: Change, index_path: str) -> File:
     """A router as a new tree has it, but for the rows of files that aren't there."""
-    text = format.SCAFFOLD[index_path].encode()
-    folder = format.parent_of(index_path)
-    listed = {f"{folder}/{row}": row for row in format.parse_index(text.decode())[1]}
+    text = SCAFFOLD[index_path].encode()
+    folder = parent_of(index_path)
+    listed = {f"{folder}/{row}": row for row in parse_index(text.decode())[1]}
     there = File.objects.of(change.tree).live_at(None).filter(path__in=listed)
     for path in listed.keys() - set(there.values_list("path", flat=True)):
-        text = format.without_row(text, listed[path])
+        text = without_row(text, listed[path])
     with change.exempt(Exemption.INDEX):
         index = files.create(change, index_path)
         files.fill(change, index, text)
@@ -129,7 +150,7 @@ def list_routers(change: Change) -> None:
     have = set(_rows(root).values_list("row_path", flat=True))
     there = File.objects.of(change.tree).live_at(None).filter(path__in=INDEXES[1:]).order_by("path")
     for path in there.values_list("path", flat=True):
-        relative = path.removeprefix(format.MEMORY_ROOT)
+        relative = path.removeprefix(MEMORY_ROOT)
         if relative not in have:
             _upsert_row_in(change, root, None, relative, RowUpdate(path=path))
 
@@ -143,7 +164,7 @@ def _upsert_row_in(
     gone: Block | None = None,
 ) -> None:
     # What a row said that nobody sees any more is not said again.
-    known = format.parse_row(old.text) if old and files.visible_at(change, [old]) else None
+    known = parse_row(old.text) if old and files.visible_at(change, [old]) else None
     mark = mark_of(change.tree, update.path, old, known) if old and known else Mark()
     if known is None and (usual := _SCAFFOLD_ROWS.get(update.path)):
         known = replace(usual, path=relative)
@@ -198,7 +219,7 @@ def _merged(
     kept = known or IndexRow(relative)
     if update.of_all:
         kept = replace(kept, tags=tuple(tag for tag in kept.tags if tag in by_hand or tag in update.tags))
-    row = format.merged_row(
+    row = merged_row(
         replace(kept, description="") if replaces else kept,
         path=relative,
         description=update.description if replaces else "",
@@ -258,7 +279,7 @@ def _put(
 ) -> None:
     line_end = _line_end(instead_of.text) if instead_of else index.newline
     raw = (row.to_row() + line_end).encode()
-    block = row_of(format.Block(BlockKind.ROW, raw), index, position=position, revision=change.number)
+    block = row_of(CutBlock(BlockKind.ROW, raw), index, position=position, revision=change.number)
     block.expires_at = expires_at
     block.source, block.created, block.tags = mark.origin, mark.created, sorted(mark.tags)
     with change.exempt(Exemption.INDEX):
@@ -286,7 +307,7 @@ def _rewrite(change: Change, index: File, row: IndexRow, mark: Mark, expires_at:
     """The slow way: put the index's whole text together anew."""
     data = files.content_now(change, index)
     with change.exempt(Exemption.INDEX):
-        rows = files.fill(change, index, format.with_row_put(data, row)) or []
+        rows = files.fill(change, index, with_row_put(data, row)) or []
         _remember(change, [block.pk for block in rows if block.row_path == row.path], mark, expires_at)
         if expires_at or index.next_expiry:
             files.count(change, index)
@@ -297,7 +318,7 @@ def forget(change: Change, paths: Iterable[str]) -> None:
     """Take the rows of files that are gone out of their routers."""
     by_index: dict[str, list[str]] = {}
     for path in paths:
-        if place := format.router_of(path):
+        if place := router_of(path):
             by_index.setdefault(place[0], []).append(place[1])
     for index_path, relatives in by_index.items():
         index = files.find(change, index_path)
@@ -318,15 +339,15 @@ def carry(change: Change, moved: Sequence[tuple[str, str]]) -> None:
 def _moved(change: Change, source: str, destination: str) -> RowUpdate | None:
     """What is said of a file that was moved: what its row said, unless that came from where it was."""
     moved = statements.file_at(change.tree, destination)
-    place = format.router_of(source)
+    place = router_of(source)
     index = files.find(change, place[0]) if place else None
     old = _rows(index).filter(row_path=place[1]).last() if place and index else None
-    row = format.parse_row(old.text) if old else None
+    row = parse_row(old.text) if old else None
     if old is None or row is None:
         return described(change, moved) if moved else None
     mark = mark_of(change.tree, source, old, row, now_at=destination)
     by_hand = frozenset(row.tags) - mark.tags
-    is_read_anew = format.is_memory_file(source) != format.is_memory_file(destination)
+    is_read_anew = is_memory_file(source) != is_memory_file(destination)
     is_usual = mark.origin is Origin.FILE and (source in _SCAFFOLD_ROWS or destination in _SCAFFOLD_ROWS)
     if moved and mark.origin is not Origin.HAND and (is_read_anew or is_usual):
         update = described(change, moved)
@@ -355,7 +376,7 @@ def complete(change: Change, indexes: Sequence[File] | None = None, *, restated:
         have = {row.row_path: row for row in _rows(index)}
         below = File.objects.of(change.tree).live_at(None).under(index.parent).order_by("path")
         for file in below:
-            place = format.router_of(file.path)
+            place = router_of(file.path)
             if place is None or place[0] != index.path:
                 continue
             row = have.get(place[1])
@@ -368,7 +389,7 @@ def complete(change: Change, indexes: Sequence[File] | None = None, *, restated:
 
 def _restate(change: Change, index: File, row: Block, file: File) -> None:
     """Bring a row that came as text up to date where it quotes an entry that its file has no more."""
-    known = format.parse_row(row.text)
+    known = parse_row(row.text)
     if known is None:
         return
     mark, update = mark_of(change.tree, file.path, row, known), described(change, file)
@@ -423,14 +444,14 @@ def _newest(entries: Sequence[LiveEntry], *, with_summary: bool = False) -> Live
 def quoted(entry: LiveEntry) -> tuple[str, Origin]:
     """How an entry is told of in a row."""
     if entry.summary:
-        return format.shortened(entry.summary), Origin.SUMMARY
-    return format.first_line(entry.text), Origin.LINE
+        return shortened(entry.summary), Origin.SUMMARY
+    return first_line(entry.text), Origin.LINE
 
 
 def _shown_tags(entries: Sequence[LiveEntry]) -> list[str]:
     """The tags of these entries, of which the last one comes first, as a row lists them: the latest at the end."""
     tags = dict.fromkeys(tag for entry in entries for tag in reversed(entry.tags))
-    fitting = [tag for tag in tags if len(tag) <= format.MAX_ROW_TAG_CHARS][: format.MAX_ROW_TAGS]
+    fitting = [tag for tag in tags if len(tag) <= MAX_ROW_TAG_CHARS][:MAX_ROW_TAGS]
     return fitting[::-1]
 
 
@@ -449,6 +470,6 @@ def _heading_of(path: str, first: Block | None) -> str:
     usual = usual_description(path)
     if first is None or first.kind == BlockKind.ENTRY or first.raw is not None:
         return usual
-    if usual and first.text.startswith(format.SCAFFOLD[path]):
+    if usual and first.text.startswith(SCAFFOLD[path]):
         return usual
-    return format.first_heading(first.text)
+    return first_heading(first.text)

@@ -9,18 +9,22 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
-from memsvc import format
 from memsvc.contract.entries import EntryRetired, EntryWritten
 from memsvc.contract.errors import ErrorCode
 from memsvc.contract.files import BatchResult, Deleted, Edited, Moved, Told, Uploaded, Written
 from memsvc.contract.history import Restored, Undone
 from memsvc.format import (
+    MEMORY_ROOT,
+    SCAFFOLD,
     CodedError,
     EntryDraft,
+    InvalidPath,
     InvalidText,
     canonical_folder,
     canonical_path,
     checked_text,
+    is_router,
+    router_of,
     visible_path,
 )
 from memsvc.tree import arrivals, entries, files, importing, router
@@ -207,7 +211,7 @@ def upload_files(access: Access, uploads: Sequence[tuple[str, bytes]]) -> list[U
 def _verdict[R](path: str, act: Callable[[], R]) -> R | Uploaded:
     try:
         return act()
-    except (format.InvalidPath, IsFolder, Forbidden) as error:
+    except (InvalidPath, IsFolder, Forbidden) as error:
         return Uploaded(path, ErrorCode(error.code).verdict)
     except (PathTaken, TooLarge) as error:
         return Uploaded(path, str(error))
@@ -219,11 +223,11 @@ def _uploaded(path: str, result: Written | Uploaded) -> Uploaded:
 
 def scaffold(access: Access) -> list[str]:
     """Make what is missing of the memory layout and answer the paths that were made. Nothing is overwritten."""
-    access.require_write(format.MEMORY_ROOT.rstrip("/"))
+    access.require_write(MEMORY_ROOT.rstrip("/"))
     with one_revision(access, "tree.scaffold") as change:
-        missing = [path for path in format.SCAFFOLD if files.find(change, path) is None]
+        missing = [path for path in SCAFFOLD if files.find(change, path) is None]
         for path in missing:
-            files.fill(change, files.create(change, path), format.SCAFFOLD[path].encode())
+            files.fill(change, files.create(change, path), SCAFFOLD[path].encode())
         if missing:
             router.complete(change)
             router.list_routers(change)
@@ -429,10 +433,10 @@ def filled(
 
 
 def _tell_index(change: Change, file: File, shown: Sequence[Block], *, created: bool) -> None:
-    if format.is_router(file.path):
+    if is_router(file.path):
         router.complete(change, [file], restated=True)
         file.refresh_from_db()
-    elif format.router_of(file.path) is not None:
+    elif router_of(file.path) is not None:
         update = router.described_by(change, file, shown)
         router.upsert_row(change, update if created else replace(update, on=change.at.date()))
 
@@ -529,7 +533,7 @@ def carry(change: Change, moving: Sequence[File], pairs: Sequence[tuple[str, str
         files.rename(change, each, canonical_path(path))
     files.elect_moved(change, moving)
     router.carry(change, pairs)
-    router.complete(change, [each for each in moving if format.is_router(each.path)])
+    router.complete(change, [each for each in moving if is_router(each.path)])
 
 
 def _make_way(change: Change, destination: str, *, overwrite: bool) -> None:

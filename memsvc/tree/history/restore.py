@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from memsvc import format
+from memsvc.format import append_to, code_end, cut_file, is_router, last_part, router_of
 from memsvc.tree import entries, files, router
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
@@ -36,7 +36,7 @@ def restore(change: Change, access: Access, revision: int, folder: str) -> set[s
         if _bring_back(change, path, rows, now[path] if path in held else None, revision)
     }
     if gone or back:
-        indexes = filter(format.is_router, was.keys() | same)
+        indexes = filter(is_router, was.keys() | same)
         tell_index(change, gone=[file.path for file in gone], back=back, indexes=indexes)
     return back | {file.path for file in gone}
 
@@ -65,7 +65,7 @@ def tell_index(change: Change, *, gone: Iterable[str], back: Iterable[str], inde
     restored = [file for path in indexes if (file := files.find(change, path))]
     speaking = {index.path for index in restored}
     for path in sorted(back):
-        place = format.router_of(path)
+        place = router_of(path)
         if place is not None and place[0] not in speaking and (file := files.find(change, path)):
             router.upsert_row(change, router.described(change, file))
     router.complete(change, restored)
@@ -123,9 +123,9 @@ def _replaced(rows: Sequence[Block], old: Block, text: bytes, file: File) -> Ite
         yield data[: len(data) - len(data.lstrip(b"\r\n"))] + text
         if row is not rows[-1]:
             missing_line_end = b"" if text.endswith(b"\n") else file.newline.encode()
-            yield format.code_end(text, newline=file.newline) or missing_line_end
+            yield code_end(text, newline=file.newline) or missing_line_end
 
 
 def _appended(before: bytes, text: bytes, file: File) -> bytes:
-    last = format.last_part(format.cut_file(file.path, before))
-    return before + format.append_to(last, "", newline=file.newline) + text
+    last = last_part(cut_file(file.path, before))
+    return before + append_to(last, "", newline=file.newline) + text

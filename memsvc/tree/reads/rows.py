@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memsvc import format
-from memsvc.format import MAX_ROW_TAGS, BlockKind, IndexRow
+from memsvc.format import MAX_ROW_TAGS, BlockKind, IndexRow, parse_row, router_of
 from memsvc.format.text import folded
 from memsvc.tree import router, statements
 from memsvc.tree.access import Access
@@ -37,8 +36,8 @@ def _in_index(tree: Tree, index: File) -> Iterator[Misstatement]:
     rows = live_blocks(index).visible().filter(kind=BlockKind.ROW)
     # Of several rows about a file the last one counts.
     for block in {row.row_path: row for row in rows}.values():
-        file, row = below.get(f"{index.parent}/{block.row_path}"), format.parse_row(block.text)
-        if file is None or row is None or format.router_of(file.path) != (index.path, row.path):
+        file, row = below.get(f"{index.parent}/{block.row_path}"), parse_row(block.text)
+        if file is None or row is None or router_of(file.path) != (index.path, row.path):
             continue
         for reason in _wrong_in(tree, file, block, row):
             yield Misstatement(index.path, file.path, row.path, reason)
