@@ -136,7 +136,7 @@ def test_what_nobody_sees_any_more_gives_way_wherever_it_stands(memory: Access) 
     assert text(memory, "/a/b/c.md") == "free\n"
 
 
-WRITES = {"insert_blocks", "append_blocks", "replace_block", "close_blocks", "retire_block", "save_file"}
+WRITES = {"insert_blocks", "append_blocks", "replace_block", "close_blocks", "mark_superseded", "save_file"}
 
 
 def test_no_service_writes_rows_but_by_way_of_files() -> None:
