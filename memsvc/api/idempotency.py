@@ -54,7 +54,7 @@ def _done_once(view: "TenantView", request: Request, key: str, write: Callable[[
     try:
         with JoinedAtomic():
             claim = idempotency.claim(view.caller.tenant, key, fingerprint)
-            if view.thinks_for_long:
+            if view.long_running:
                 idempotency.allow_idling()
             if claim is not None:
                 return _stored(view, claim, write())

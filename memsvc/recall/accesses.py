@@ -17,6 +17,8 @@ from django.db import connection
 from django.utils import timezone
 
 from memsvc.contract.entries import EntryRead
+from memsvc.database.batching import Batch
+from memsvc.database.ids import uuid7
 from memsvc.recall.models import AccessCount
 from memsvc.tree import reads, statements
 from memsvc.tree.access import Access
@@ -24,9 +26,7 @@ from memsvc.tree.reads import EntryFilter
 from memsvc.tree.reads.entries import matching
 from memsvc.tree.scope import unlocked_transaction
 from memsvc.tree.snapshot import snapshot
-from memsvc.tree.visibility import standing_sql
-from tenants.batching import Batch
-from tenants.ids import uuid7
+from memsvc.tree.visibility import live_at_sql
 
 # Whoever comes with more has counted something else, and sums must stay within a bigint.
 MAX_COUNT: Final = 2**53
@@ -54,7 +54,7 @@ INSERT INTO recall_accesscount (id, tenant_id, tree_id, block_id, count, last_at
 SELECT noted.id, b.tenant_id, b.tree_id, b.id, noted.count, noted.last_at
 FROM unnest(%s::uuid[], %s::text[], %s::bigint[], %s::timestamptz[]) AS noted (id, entry_id, count, last_at)
 JOIN tree_block b ON b.tenant_id = %s AND b.tree_id = %s AND b.entry_id = noted.entry_id
-    AND {standing_sql("b")} AND b.kind = 'entry' AND NOT b.duplicate
+    AND {live_at_sql("b")} AND b.kind = 'entry' AND NOT b.duplicate
 JOIN tree_tree t ON t.tenant_id = b.tenant_id AND t.id = b.tree_id
 ORDER BY b.entry_id FOR KEY SHARE OF b, t SKIP LOCKED
 ON CONFLICT (tenant_id, tree_id, block_id) DO UPDATE

@@ -9,10 +9,10 @@ from typing import Final
 
 from django.db import connection
 
+from memsvc.database.rows import one
 from memsvc.recall.embedding import Embedder
 from memsvc.tree.models import Tree
 from memsvc.tree.scope import unlocked_transaction
-from tenants.rows import one
 
 # Entries from which on a tree is large.
 LARGE: Final = 20_000

@@ -11,6 +11,7 @@ from memsvc.contract.context import Context, ContextFormat
 from memsvc.format import MemoryCategory
 from memsvc.recall import harness, templates
 from memsvc.recall.accesses import note_accesses
+from memsvc.recall.budget import Packer
 from memsvc.recall.notebooks import (
     CHARACTERS_A_TOKEN,
     MAX_LINES,
@@ -19,7 +20,6 @@ from memsvc.recall.notebooks import (
     notebook_path,
     notebook_tokens,
 )
-from memsvc.recall.packing import Packer
 from memsvc.recall.search import Mode, Query, query_vector, search_uncounted
 from memsvc.recall.templates import Part, Piece, Shape
 from memsvc.recall.tokens import estimated

@@ -16,8 +16,8 @@ from django.db.models.functions import Coalesce
 from memsvc.format import one_line, parent_of
 from memsvc.format.terms import terms
 from memsvc.format.text import spelled
+from memsvc.recall.escaping import printable, without_tags
 from memsvc.recall.notebooks import Excerpt, shortened
-from memsvc.recall.quoting import printable, without_tags
 from memsvc.tree.snapshot import Snapshot
 
 _OPENING, _CLOSING = "<memory>\n", "\n</memory>"

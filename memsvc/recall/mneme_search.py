@@ -5,10 +5,17 @@ from uuid import UUID
 
 from django.conf import settings
 
-from memsvc import format
 from memsvc.contract.entries import Hit, HitsPage
 from memsvc.contract.errors import ErrorCode
-from memsvc.format import CATEGORY_KIND, CONFIDENCE_NUMBERS, Confidence, InvalidText, MemoryCategory
+from memsvc.database.rows import prepared
+from memsvc.format import (
+    CATEGORY_KIND,
+    CONFIDENCE_NUMBERS,
+    Confidence,
+    InvalidText,
+    MemoryCategory,
+    checked_text,
+)
 from memsvc.recall.accesses import note_accesses
 from memsvc.recall.candidates import NEAREST, QUESTION, table_of
 from memsvc.recall.embedding import NONE
@@ -26,7 +33,6 @@ from memsvc.tree.reads.entries import (
     EntryFilter,
 )
 from memsvc.tree.snapshot import Snapshot, snapshot
-from tenants.rows import prepared
 
 
 class NoEmbedder(Conflict):
@@ -49,7 +55,7 @@ def search_as_mneme(
     Entries whose vectors are not made yet are not found. Raises `NoEmbedder`, `Unavailable` when the model can't
     answer, `InvalidText` (an empty query too) and `RevisionNotFound`.
     """
-    text = format.checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES)
+    text = checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES)
     if not text.strip():
         raise InvalidText("query must not be empty for Mneme's scoring; say what to look for")
     vector = query_vector(text)

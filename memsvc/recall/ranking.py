@@ -14,13 +14,13 @@ from uuid import UUID
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
+from memsvc.database.rows import prepared
 from memsvc.format.terms import Terms
 from memsvc.recall import ann_index, candidates
-from memsvc.recall.candidates import OF_EACH, Chosen
+from memsvc.recall.candidates import OF_EACH, Candidates
 from memsvc.tree.models import Tree
 from memsvc.tree.reads.entries import EntryFilter
 from memsvc.tree.snapshot import Snapshot
-from tenants.rows import prepared
 
 K1, B = 1.2, 0.75
 # How much of the best similarity counts beside the best BM25, and of a neighbour's score beside the own one.
@@ -208,7 +208,7 @@ def rank(
 
 
 def _ranked(
-    now: Snapshot, chosen: Chosen, asked: Terms | None, vector: QueryVector | None, depth: int
+    now: Snapshot, chosen: Candidates, asked: Terms | None, vector: QueryVector | None, depth: int
 ) -> Ranking:
     statement, values = _statement(now, chosen, asked, vector, depth)
     with _cursor(now.tree) as cursor:
@@ -230,7 +230,7 @@ def _cursor(tree: Tree) -> AbstractContextManager[CursorWrapper]:
 
 
 def _statement(
-    now: Snapshot, chosen: Chosen, asked: Terms | None, vector: QueryVector | None, depth: int
+    now: Snapshot, chosen: Candidates, asked: Terms | None, vector: QueryVector | None, depth: int
 ) -> tuple[str, dict[str, Any]]:
     parts, values = [*chosen.parts], chosen.values
     if asked is None:

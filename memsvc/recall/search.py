@@ -7,10 +7,9 @@ from datetime import UTC, datetime, tzinfo
 from itertools import batched, chain
 from uuid import UUID
 
-from memsvc import format
 from memsvc.contract.entries import Hit, HitsPage
 from memsvc.contract.requests import Mode as Mode
-from memsvc.format import Confidence, InvalidText
+from memsvc.format import Confidence, InvalidText, checked_text
 from memsvc.format.terms import terms
 from memsvc.format.text import folded
 from memsvc.recall import fuzzy, vectors
@@ -20,7 +19,7 @@ from memsvc.recall.equality import outline, statement
 from memsvc.recall.highlights import Highlighter
 from memsvc.recall.hit_lines import hits_of
 from memsvc.recall.ranking import DEPTHS, MAX_RANKED, Facts, QueryVector, Ranked, rank
-from memsvc.recall.times import asked_range
+from memsvc.recall.temporal import asked_range
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.cursors import after_rank, cursor_of_rank
@@ -106,7 +105,7 @@ def search_uncounted(
     revision: int | None = None,
 ) -> HitsPage:
     """The same for who may show only some of the hits, and counts those."""
-    text = format.checked_text(query.text, field="query", max_bytes=MAX_QUERY_BYTES)
+    text = checked_text(query.text, field="query", max_bytes=MAX_QUERY_BYTES)
     if not text.strip() or query.mode in (Mode.WORDS, Mode.SUBSTRING):
         return _browsed(access, query, text, cursor=cursor, limit=limit, revision=revision)
     return _ranked(access, query, text, cursor=cursor, limit=max(1, min(limit, MAX_FOUND)), revision=revision)

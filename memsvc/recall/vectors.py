@@ -13,16 +13,16 @@ from uuid import UUID
 
 from django.db import connection
 
+from memsvc.database.ids import uuid7
+from memsvc.database.rows import columns, execute, instance, one
 from memsvc.format.entries import trimmed_body
 from memsvc.recall import ann_index
-from memsvc.recall.chunking import parts
+from memsvc.recall.chunking import chunks
 from memsvc.recall.embedding import Embedder, EmbeddingError, Vector, Vectors, embedder
 from memsvc.recall.ranking import as_halfvec
 from memsvc.tree.models import Tree
 from memsvc.tree.scope import unlocked_transaction
-from memsvc.tree.visibility import expired_sql, standing_sql, visible_sql
-from tenants.ids import uuid7
-from tenants.rows import columns, execute, instance, one
+from memsvc.tree.visibility import expired_sql, live_at_sql, visible_sql
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ _BLANK = "(blank)"
 
 def embed_query(text: str) -> Vector | None:
     """The vector of a query by the model of the settings. None where there is no model, or it can't answer now."""
-    asked = parts(text)[:1]
+    asked = chunks(text)[:1]
     try:
         model = embedder()
         return _vector_of_query(model.name, asked[0]) if model and asked else None
@@ -135,7 +135,7 @@ def _lacking(tree: Tree, model: Embedder, begun: _Begun, limit: int) -> list[UUI
         return [block for (block,) in cursor.fetchall()]
 
 
-_STANDS = f"b.kind = 'entry' AND {standing_sql('b')} AND {visible_sql('b', 'now()')}"
+_STANDS = f"b.kind = 'entry' AND {live_at_sql('b')} AND {visible_sql('b', 'now()')}"
 _WITHOUT_VECTOR = f"""
 FROM tree_block b
 WHERE b.tenant_id = %s AND b.tree_id = %s AND b.added_in > %s AND b.added_in <= %s AND {_STANDS}
@@ -152,7 +152,7 @@ def _embed(tree: Tree, model: Embedder, blocks: Sequence[UUID]) -> int:
         cursor.execute(_TEXTS, [tree.tenant_id, tree.pk, list(blocks)])
         texts = cursor.fetchall()
     done = 0
-    for some in _together([(block, parts(_text(*text)) or [_BLANK]) for block, *text in texts]):
+    for some in _together([(block, chunks(_text(*text)) or [_BLANK]) for block, *text in texts]):
         vectors = model.embed([part for _, cut in some for part in cut])
         done += _store(tree, model, some, vectors)
     return done

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Final, Self
 
 from memsvc.format import cut_file
+from memsvc.transfer.external_memories import memory_of
 from memsvc.transfer.interchange import document_line, header_line, memory_line
 from memsvc.transfer.manifest import Manifest
-from memsvc.transfer.memories import memory_of
 from memsvc.transfer.names import MANIFEST_NAME, ArchiveNames
 from memsvc.tree.access import Access
 from memsvc.tree.models import Tree

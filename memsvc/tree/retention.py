@@ -12,6 +12,7 @@ from uuid import UUID
 
 from django.db import connection
 
+from memsvc.database.rows import columns, instance
 from memsvc.tree.access import Access
 from memsvc.tree.history.blame import line_revisions
 from memsvc.tree.models import Block, File, Revision, Tree
@@ -19,7 +20,6 @@ from memsvc.tree.scope import locked_transaction
 from memsvc.tree.snapshot import snapshot
 from tenants.actors import SYSTEM
 from tenants.models import Tenant
-from tenants.rows import columns, instance
 
 # Rows that are removed under one lock of the tree: some tens of milliseconds.
 _ROWS_AT_ONCE = 1000
@@ -37,25 +37,25 @@ class Pruned:
 
 
 def prune(
-    tree: Tree, before: datetime, *, rehearse: bool = False, progress: Progress = lambda step: None
+    tree: Tree, before: datetime, *, dry_run: bool = False, progress: Progress = lambda step: None
 ) -> Pruned:
     """Keep a tree's history from the newest revision on that was made `before` an instant.
 
     Writers wait for a moment now and then, never for the whole of it. When it is cut short, nothing reads otherwise
-    than before or after, and the next call does the rest. With `rehearse` nothing is changed: the answer says what
+    than before or after, and the next call does the rest. With `dry_run` nothing is changed: the answer says what
     would go. `progress` is told of each step: "lines", "horizon", "blocks", "files". Raises `Busy` and `TreeNotFound`.
     """
-    return prune_to(tree, _horizon(tree, before), rehearse=rehearse, progress=progress)
+    return prune_to(tree, _horizon(tree, before), dry_run=dry_run, progress=progress)
 
 
 def prune_to(
-    tree: Tree, horizon: int, *, rehearse: bool = False, progress: Progress = lambda step: None
+    tree: Tree, horizon: int, *, dry_run: bool = False, progress: Progress = lambda step: None
 ) -> Pruned:
     """Keep a tree's history from a revision on, or from a later one where it begins with that already.
 
     Raises `RevisionNotFound` for one that never was, besides what `prune` does.
     """
-    if rehearse:
+    if dry_run:
         return _rehearsed(tree, horizon)
     _remember_lines(tree, horizon, progress)
     with locked_transaction(tree) as held:
@@ -137,8 +137,8 @@ def _files_with_history(tree: Tree, horizon: int) -> Sequence[UUID]:
     """The files of the horizon, by what their blocks refer to, of which blocks will go that are not gone yet."""
     with snapshot(Access(tree, SYSTEM)) as now:
         ended = Block.objects.of(tree).filter(removed_in__gt=now.tree.history_from, removed_in__lte=horizon)
-        standing = Block.objects.of(tree).standing(horizon).filter(file_id__in=ended.values("file_id"))
-        return list(standing.order_by("file_id").values_list("file_id", flat=True).distinct())
+        live = Block.objects.of(tree).live_at(horizon).filter(file_id__in=ended.values("file_id"))
+        return list(live.order_by("file_id").values_list("file_id", flat=True).distinct())
 
 
 _REMOVE_BLOCKS = """

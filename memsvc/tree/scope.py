@@ -64,7 +64,7 @@ class Change:
     # Paths whose rows in the index files have to be looked at before the end.
     index_behind: bool = field(default=False)
     # Rows that it superseded without closing them.
-    retired: list[UUID] = field(default_factory=list)
+    superseded: list[UUID] = field(default_factory=list)
     # What the one who makes it has to know about what can't be found in it.
     warnings: list[WriteWarning] = field(default_factory=list)
     _exemption: Exemption | None = None
@@ -101,16 +101,16 @@ def read_transaction(access: Access) -> Iterator[None]:
 
 @contextmanager
 def unit_of_work(
-    access: Access, action: str, *, message: str = "", rehearsed: bool = False
+    access: Access, action: str, *, message: str = "", dry_run: bool = False
 ) -> Iterator[Change]:
     """Lock the tree, and keep what is done inside as its next revision.
 
-    A change that is `rehearsed` will be ended by an exception, after which the transaction around it goes on.
+    A `dry_run` will be ended by an exception, after which the transaction around it goes on.
     Raises `ReadOnly` for an access that may not write, `Busy` when the lock is not to be had in time,
     `TreeArchived`, and `TreeNotFound` when the tree was deleted meanwhile; then nothing was changed.
     """
     access.require_write()
-    with _transaction(savepoint=rehearsed or not _is_joined()):
+    with _transaction(savepoint=dry_run or not _is_joined()):
         tree = statements.lock_tree(access.tree)
         if tree is None:
             raise TreeNotFound(access.tree.name)
@@ -150,7 +150,7 @@ def _record(change: Change, action: str, message: str) -> None:
         action=action,
         message=message,
     )
-    statements.record(revision, index_behind=change.index_behind, retired=change.retired)
+    statements.record(revision, index_behind=change.index_behind, superseded=change.superseded)
 
 
 @contextmanager

@@ -34,11 +34,11 @@ class Snapshot:
         return statements.tree_now(self.access.tree)
 
     def files(self) -> FileQuerySet:
-        return File.objects.of(self.access.tree).standing(self.revision).at_or_below(self.access.prefix)
+        return File.objects.of(self.access.tree).live_at(self.revision).at_or_below(self.access.prefix)
 
     def blocks(self) -> BlockQuerySet:
         """All visible blocks of the tree; callers narrow them to files that the access sees."""
-        return Block.objects.of(self.access.tree).standing(self.revision).filter(self.visible)
+        return Block.objects.of(self.access.tree).live_at(self.revision).filter(self.visible)
 
     @property
     def visible(self) -> Q:
@@ -80,7 +80,7 @@ class Snapshot:
     def _totals(self, files: Sequence[File]) -> dict[UUID, dict[str, Any]]:
         """Per content: what its visible blocks add up to, and the revision that last changed it."""
         ids = [file.content_id for file in files]
-        blocks = Block.objects.of(self.access.tree).standing(self.revision).filter(file_id__in=ids)
+        blocks = Block.objects.of(self.access.tree).live_at(self.revision).filter(file_id__in=ids)
         rows = (
             blocks.order_by()
             .values("file_id")

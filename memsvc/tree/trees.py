@@ -156,8 +156,8 @@ def measure(access: Access) -> TreeSize:
 
 def measure_all(tenant: Tenant) -> Stored:
     """How many trees a tenant has, and how much is in all of them together."""
-    live = File.objects.filter(tenant=tenant).standing(None).aggregate(count=Count("pk"), size=Sum("size"))
-    entries = Block.objects.filter(tenant=tenant).standing(None).entries().visible().count()
+    live = File.objects.filter(tenant=tenant).live_at(None).aggregate(count=Count("pk"), size=Sum("size"))
+    entries = Block.objects.filter(tenant=tenant).live_at(None).entries().visible().count()
     trees = Tree.objects.filter(tenant=tenant).count()
     return Stored(trees=trees, files=live["count"], entries=entries, bytes=live["size"] or 0)
 

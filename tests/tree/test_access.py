@@ -52,7 +52,7 @@ CARELESS: dict[str, Callable[[Change], Any]] = {
     "append": lambda change: files.append_blocks(change, _file(change), [_row(change)]),
     "replace": lambda change: files.replace_block(change, _file(change), _entry(change), _row(change)),
     "close a block": lambda change: files.close_blocks(change, _file(change), [_entry(change)]),
-    "retire": lambda change: entries.splice(change, _file(change), _entry(change), by="mem_next"),
+    "retire": lambda change: entries.mark_superseded(change, _file(change), _entry(change), by="mem_next"),
 }
 
 
@@ -136,7 +136,7 @@ def test_what_nobody_sees_any_more_gives_way_wherever_it_stands(memory: Access) 
     assert text(memory, "/a/b/c.md") == "free\n"
 
 
-WRITES = {"insert_blocks", "append_blocks", "replace_block", "close_blocks", "retire_block", "save_file"}
+WRITES = {"insert_blocks", "append_blocks", "replace_block", "close_blocks", "mark_superseded", "save_file"}
 
 
 def test_no_service_writes_rows_but_by_way_of_files() -> None:

@@ -15,7 +15,7 @@ from memsvc.contract.files import Written
 from memsvc.format import Block, MemoryCategory, MemoryEntry, MemoryKind
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.arrivals import ForeignEntry
+from memsvc.tree.arrivals import ExternalEntry
 from memsvc.tree.errors import AlreadySuperseded, Busy, IsFolder, PathTaken, TreeError
 from memsvc.tree.reads import EntryFilter
 from memsvc.tree.scope import unit_of_work
@@ -223,7 +223,7 @@ def _write_around_a_refusal(held: Access, free: Access) -> None:
     connection.close()
 
 
-class Composed(ForeignEntry):
+class Composed(ExternalEntry):
     """An entry that lets others have their turn whenever its text is put together."""
 
     turns: ClassVar[list[Callable[[str], object]]] = []
@@ -232,7 +232,7 @@ class Composed(ForeignEntry):
     def block(self) -> Block:
         for turn in self.turns:
             turn(f"/beside-{self.entry.entry_id}.md")
-        return ForeignEntry.block.fget(self)  # type: ignore[attr-defined, no-any-return]  # a property's own function
+        return ExternalEntry.block.fget(self)  # type: ignore[attr-defined, no-any-return]  # a property's own function
 
 
 def test_others_write_while_an_import_is_read_and_composed(memory: Access) -> None:

@@ -201,7 +201,7 @@ def test_a_files_versions_begin_with_what_it_was_in_the_oldest_revision(
     add(memory, "one")
     services.retire_entry(memory, add(memory, "two").entry.entry_id)
     services.write_file(memory, "/a.md", "three\n")
-    file_id = File.objects.of(memory.tree).standing(None).get(path="/a.md").pk
+    file_id = File.objects.of(memory.tree).live_at(None).get(path="/a.md").pk
 
     def stopping(reached: str) -> None:
         if reached == step:
@@ -263,7 +263,7 @@ def test_a_rehearsal_tells_what_would_go_and_changes_nothing(filled: Access) -> 
     limit = datetime.now(tz=UTC) - timedelta(days=9)
     before = rows_of(filled)
 
-    told = prune(filled.tree, limit, rehearse=True)
+    told = prune(filled.tree, limit, dry_run=True)
 
     assert rows_of(filled) == before
     assert told == Pruned(5, blocks=2, files=2)

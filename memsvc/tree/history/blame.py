@@ -64,14 +64,18 @@ def _arrival(now: Snapshot, file: File) -> int:
     """
     if now.access.prefix == "/":
         return 0
-    stays = Places(now, {file.content_id}).stays(file.content_id)
-    former = [stay for stay in stays if stay.removed_in is not None and stay.removed_in <= file.added_in]
-    known = {stay.removed_in for stay in former}
-    came = [stay.removed_in or 0 for stay in former if not now.access.sees(stay.path)]
+    placements = Places(now, {file.content_id}).placements(file.content_id)
+    former = [
+        placement
+        for placement in placements
+        if placement.removed_in is not None and placement.removed_in <= file.added_in
+    ]
+    known = {placement.removed_in for placement in former}
+    came = [placement.removed_in or 0 for placement in former if not now.access.sees(placement.path)]
     came += [
-        stay.added_in
-        for stay in (file, *former)
-        if stay.added_in > stay.created_in and stay.added_in not in known
+        placement.added_in
+        for placement in (file, *former)
+        if placement.added_in > placement.created_in and placement.added_in not in known
     ]
     return max(came, default=0)
 
@@ -84,7 +88,7 @@ def line_revisions(now: Snapshot, file_id: UUID) -> dict[UUID, list[int]]:
     blocks = Block.objects.of(now.access.tree).filter(file_id=file_id)
     # Only what came where something went can have lines from before.
     replaced = blocks.filter(removed_in__lte=now.revision).values("removed_in")
-    rows = list(blocks.standing(now.revision).filter(added_in__in=replaced).order_by("position"))
+    rows = list(blocks.live_at(now.revision).filter(added_in__in=replaced).order_by("position"))
     found = {row.pk: [number for _, number in own] for row, own in _marks(now, rows, now.tree.history_from)}
     return {row.pk: found[row.pk] for row in rows if any(number != row.added_in for number in found[row.pk])}
 
@@ -97,7 +101,7 @@ def _marks(now: Snapshot, rows: Sequence[Block], oldest: int) -> Iterator[tuple[
     if not rows:
         return
     wanted = {row.pk for row in rows}
-    blocks = Block.objects.of(now.access.tree).held_since(oldest).filter(file_id=rows[0].file_id)
+    blocks = Block.objects.of(now.access.tree).alive_since(oldest).filter(file_id=rows[0].file_id)
     ancestors = _ancestors(blocks, rows)
     marks: dict[UUID, _Marked] = {}
     closed: dict[int, list[Block]] = defaultdict(list)
@@ -141,7 +145,7 @@ def _lines(row: Block, revision: int) -> list[str]:
 
 
 def _superseded(row: Block, lines: _Marked, revision: int | None) -> _Marked:
-    """With the line that retires an entry, where it was retired while the block stood."""
+    """With the line that says that an entry is superseded, where it was while the block stood."""
     number = row.superseded_in
     if number is None or (revision is not None and number > revision):
         return lines

@@ -45,8 +45,8 @@ def _steps(now: Snapshot) -> Iterator[Step]:
     tree, oldest = now.access.tree, now.tree.history_from
     revisions = Revision.objects.of(tree).order_by("number")
     if oldest:
-        standing = {file.content_id for file in File.objects.of(tree).standing(oldest)}
-        yield _step(now, revisions.get(number=oldest), standing, Places(now, standing))
+        live = {file.content_id for file in File.objects.of(tree).live_at(oldest)}
+        yield _step(now, revisions.get(number=oldest), live, Places(now, live))
         revisions = revisions.filter(number__gt=oldest)
     if now.revision is not None:
         revisions = revisions.filter(number__lte=now.revision)

@@ -57,8 +57,8 @@ def _touched_between(now: Snapshot, old: int, new: int) -> set[UUID]:
 def _places_below(now: Snapshot, folder: str, old: int, new: int) -> tuple[dict[UUID, str], dict[UUID, str]]:
     """The places of files that may differ and stood at or below a path in either revision."""
     files = File.objects.of(now.access.tree)
-    standing = (files.standing(old) | files.standing(new)).at_or_below(folder)
-    places = Places(now, {file.content_id for file in standing})
+    live = (files.live_at(old) | files.live_at(new)).at_or_below(folder)
+    places = Places(now, {file.content_id for file in live})
     before, after = places.at(old), places.at(new)
     ids = {
         file_id

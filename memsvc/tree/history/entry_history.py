@@ -70,7 +70,7 @@ def _from_oldest(states: Sequence[_State], oldest: int) -> list[_State]:
 
 def _states(now: Snapshot, entry_id: str, oldest: int) -> Iterator[_State]:
     """Each revision in which an entry came, went, moved, or became another, by what is held since the oldest."""
-    held = Block.objects.of(now.access.tree).held_since(oldest)
+    held = Block.objects.of(now.access.tree).alive_since(oldest)
     named = held.entries().filter(now.visible, entry_id=entry_id)
     blocks = list(named.order_by("position"))
     ids = {block.file_id for block in blocks}
@@ -78,7 +78,11 @@ def _states(now: Snapshot, entry_id: str, oldest: int) -> Iterator[_State]:
     numbers = {n for block in blocks for n in (block.added_in, block.removed_in, block.superseded_in) if n}
     # Of a file's comings and goings only those count in which the entry was there: the others change nothing.
     numbers |= {
-        n for each in ids for stay in places.stays(each) for n in (stay.added_in, stay.removed_in) if n
+        n
+        for each in ids
+        for placement in places.placements(each)
+        for n in (placement.added_in, placement.removed_in)
+        if n
     }
     before: tuple[str, Block, int] | None = None
     for number in sorted(numbers):
@@ -97,7 +101,7 @@ def _standing(blocks: Sequence[Block], places: Places, number: int) -> tuple[str
     found = [
         (path, block)
         for block in blocks
-        if block.stood(number) and (path := places.in_sight(block.file_id, number)) is not None
+        if block.is_live_at(number) and (path := places.in_sight(block.file_id, number)) is not None
     ]
     return min(found, key=lambda place: (place[0], place[1].position), default=None)
 

@@ -173,7 +173,7 @@ def _changes(
             before = places.path(file_id, number - 1)
         else:
             # As well as it can still be told.
-            is_new = any(stay.created_in == number for stay in places.stays(file_id))
+            is_new = any(placement.created_in == number for placement in places.placements(file_id))
             before = None if is_new else after
         if before is not None or after is not None:
             yield FileChanged(file_id, by_number[number], before, after, as_of)
@@ -228,7 +228,7 @@ def _versions(now: Snapshot, changes: Sequence[FileChanged], up_to: int | None) 
         redaction = redactions.get((change.file_id, change.number))
         held = None
         if redaction is None and change.after is not None:
-            blocks = Block.objects.of(now.access.tree).standing(change.as_of).filter(now.visible)
+            blocks = Block.objects.of(now.access.tree).live_at(change.as_of).filter(now.visible)
             of_file = blocks.filter(file_id=change.file_id).order_by("position")
             held = held_by(of_file, change.as_of, up_to=up_to)
         yield MemoryVersion(

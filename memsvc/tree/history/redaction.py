@@ -41,7 +41,7 @@ def _require_redactable(now: Snapshot, change: FileChanged, seen: FileChanged) -
     """`seen` is the change as the access sees it, to which a file that was moved out of its sight is gone."""
     if change.after != seen.after:
         raise OutOfSight
-    live = File.objects.of(now.access.tree).standing(None).filter(pk=change.file_id)
+    live = File.objects.of(now.access.tree).live_at(None).filter(pk=change.file_id)
     if live.exists() and change.number == numbers_of(now, change.file_id)[-1]:
         raise CurrentVersion
 

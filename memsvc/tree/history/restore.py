@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from memsvc import format
+from memsvc.format import append_to, code_end, cut_file, is_router, last_part, router_of
 from memsvc.tree import entries, files, router
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
@@ -36,7 +36,7 @@ def restore(change: Change, access: Access, revision: int, folder: str) -> set[s
         if _bring_back(change, path, rows, now[path] if path in held else None, revision)
     }
     if gone or back:
-        indexes = filter(format.is_router, was.keys() | same)
+        indexes = filter(is_router, was.keys() | same)
         tell_index(change, gone=[file.path for file in gone], back=back, indexes=indexes)
     return back | {file.path for file in gone}
 
@@ -46,7 +46,7 @@ def _held(view: Snapshot, found: dict[str, File], same: set[str]) -> dict[str, l
     held: dict[str, list[Block]] = {}
     for path, file in found.items():
         if path not in same:
-            rows = list(Block.objects.of_file(file).standing(view.revision))
+            rows = list(Block.objects.of_file(file).live_at(view.revision))
             shown = [row for row in rows if view.shows(row)]
             if shown or not rows:
                 held[path] = shown
@@ -65,9 +65,9 @@ def tell_index(change: Change, *, gone: Iterable[str], back: Iterable[str], inde
     restored = [file for path in indexes if (file := files.find(change, path))]
     speaking = {index.path for index in restored}
     for path in sorted(back):
-        place = format.router_of(path)
+        place = router_of(path)
         if place is not None and place[0] not in speaking and (file := files.find(change, path)):
-            router.mention(change, router.described(change, file))
+            router.upsert_row(change, router.described(change, file))
     router.complete(change, restored)
 
 
@@ -95,7 +95,7 @@ def restore_entry(change: Change, access: Access, entry_id: str, revision: int) 
 
 def _entry_at(change: Change, access: Access, entry_id: str, revision: int) -> Block:
     """The entry with an id in a revision: of several, the first in path order that the access sees."""
-    named = Block.objects.of(change.tree).entries().standing(revision).filter(entry_id=entry_id)
+    named = Block.objects.of(change.tree).entries().live_at(revision).filter(entry_id=entry_id)
     blocks = files.visible_at(change, list(named.select_related("file").order_by("position")))
     places = Places(Snapshot(access, None, change.at), {block.file_id for block in blocks})
     found = [
@@ -123,9 +123,9 @@ def _replaced(rows: Sequence[Block], old: Block, text: bytes, file: File) -> Ite
         yield data[: len(data) - len(data.lstrip(b"\r\n"))] + text
         if row is not rows[-1]:
             missing_line_end = b"" if text.endswith(b"\n") else file.newline.encode()
-            yield format.code_end(text, newline=file.newline) or missing_line_end
+            yield code_end(text, newline=file.newline) or missing_line_end
 
 
 def _appended(before: bytes, text: bytes, file: File) -> bytes:
-    last = format.last_part(format.cut_file(file.path, before))
-    return before + format.append_to(last, "", newline=file.newline) + text
+    last = last_part(cut_file(file.path, before))
+    return before + append_to(last, "", newline=file.newline) + text

@@ -66,16 +66,20 @@ def _within_sight(access: Access, folder: str) -> str | None:
 
 def _numbers_below(now: Snapshot, folder: str) -> set[int]:
     """The revisions in which a file, or anything in a folder, came, went or changed while it stood there."""
-    stays: dict[UUID, list[File]] = defaultdict(list)
-    for stay in File.objects.of(now.access.tree).at_or_below(folder):
-        stays[stay.content_id].append(stay)
-    found = touched(now.access.tree, None, counting=now.visible, only=stays.keys())
-    return {number for number, file_id in found if any(_saw(stay, number) for stay in stays[file_id])}
+    placements: dict[UUID, list[File]] = defaultdict(list)
+    for placement in File.objects.of(now.access.tree).at_or_below(folder):
+        placements[placement.content_id].append(placement)
+    found = touched(now.access.tree, None, counting=now.visible, only=placements.keys())
+    return {
+        number
+        for number, file_id in found
+        if any(_saw(placement, number) for placement in placements[file_id])
+    }
 
 
-def _saw(stay: File, number: int) -> bool:
+def _saw(placement: File, number: int) -> bool:
     """Whether a file stood at a path in a revision, or until it."""
-    return stay.stood(number) or stay.removed_in == number
+    return placement.is_live_at(number) or placement.removed_in == number
 
 
 def revision_at(access: Access, at: datetime) -> int:
@@ -119,8 +123,8 @@ def _entry_changes(
         if block.file_id in before or block.file_id in after:
             rows[block.entry_id].append(block)
     for entry_id, versions in rows.items():
-        was = next((row for row in versions if row.stood(number - 1) and row.file_id in before), None)
-        now = next((row for row in versions if row.stood(number) and row.file_id in after), None)
+        was = next((row for row in versions if row.is_live_at(number - 1) and row.file_id in before), None)
+        now = next((row for row in versions if row.is_live_at(number) and row.file_id in after), None)
         if action := _entry_action(was, now, number):
             place = after[now.file_id] if now else before[was.file_id] if was else ""
             yield EntryChange(entry_id, place, action)

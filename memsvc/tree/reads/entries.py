@@ -7,7 +7,6 @@ from datetime import datetime
 from django.db.models import BooleanField, DateTimeField, F, Func, Q, UUIDField, Value
 from django.db.models.lookups import GreaterThan, LessThan
 
-from memsvc import format
 from memsvc.contract.entries import EntryRead
 from memsvc.contract.files import Page
 from memsvc.format import (
@@ -17,6 +16,8 @@ from memsvc.format import (
     MemoryCategory,
     MemoryKind,
     canonical_folder,
+    checked_text,
+    in_utc,
 )
 from memsvc.format.terms import tag_keys
 from memsvc.format.text import folded
@@ -171,9 +172,9 @@ def _filtered(now: Snapshot, entries: BlockQuerySet, wanted: EntryFilter) -> Blo
     if wanted.confidence is not None:
         entries = entries.filter(confidence=wanted.confidence)
     if wanted.since is not None:
-        entries = entries.filter(created__gte=format.in_utc(wanted.since))
+        entries = entries.filter(created__gte=in_utc(wanted.since))
     if wanted.until is not None:
-        entries = entries.filter(created__lt=format.in_utc(wanted.until))
+        entries = entries.filter(created__lt=in_utc(wanted.until))
     if wanted.metadata is not None:
         entries = entries.filter(with_metadata(wanted.metadata))
     if wanted.active is not None:
@@ -237,4 +238,4 @@ def _paths(now: Snapshot, blocks: list[Block]) -> dict[object, str]:
 
 
 def _searchable(text: str, field: str) -> str:
-    return format.checked_text(text, field=field, max_bytes=MAX_QUERY_BYTES)
+    return checked_text(text, field=field, max_bytes=MAX_QUERY_BYTES)

@@ -5,10 +5,18 @@ from base64 import b64encode
 from bisect import bisect_right
 from itertools import accumulate
 
-from memsvc import format
 from memsvc.contract.entries import RouterIndex
 from memsvc.contract.files import Listed, Page, Window
-from memsvc.format import MemoryKind, canonical_folder, canonical_path, plain_line_ends, text_lines
+from memsvc.format import (
+    MemoryKind,
+    canonical_folder,
+    canonical_path,
+    index_path,
+    parent_of,
+    parse_index,
+    plain_line_ends,
+    text_lines,
+)
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.cursors import after_text, cursor_of_text
@@ -42,9 +50,7 @@ def _folders(now: Snapshot, folder: str) -> list[Listed]:
     deeper = now.files().under(folder).exclude(parent=folder).order_by()
     parents = set(deeper.filter(next_expiry__isnull=True).values_list("parent", flat=True).distinct())
     # A folder whose files are all hidden is hidden with them.
-    parents |= {
-        format.parent_of(each.path) for each in now.listed(list(deeper.filter(next_expiry__isnull=False)))
-    }
+    parents |= {parent_of(each.path) for each in now.listed(list(deeper.filter(next_expiry__isnull=False)))}
     base = folder.rstrip("/")
     names = {parent.removeprefix(base + "/").split("/", 1)[0] for parent in parents}
     return [Listed(path=f"{base}/{name}", is_dir=True) for name in names]
@@ -204,10 +210,10 @@ def _page(
 
 def read_index(access: Access, kind: MemoryKind | None = None, *, revision: int | None = None) -> RouterIndex:
     """The router index of a kind, or the root's, as rows in path order."""
-    path = format.index_path(kind)
+    path = index_path(kind)
     try:
         data = read_file(access, path, revision=revision).data
     except FileNotFound:
         return RouterIndex(path=path, rows=[], preamble="", exists=False)
-    preamble, rows = format.parse_index(data.decode(errors="replace"))
+    preamble, rows = parse_index(data.decode(errors="replace"))
     return RouterIndex(path=path, rows=[rows[key] for key in sorted(rows)], preamble=preamble, exists=True)

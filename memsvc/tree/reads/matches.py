@@ -102,8 +102,8 @@ def _files_with(now: Snapshot, pattern: str, folder: str) -> list[File]:
 def _holds(pattern: str) -> Q:
     if "\0" in pattern:
         return Q(raw__isnull=False)
-    retired = Concat(Value("superseded_by: "), F("superseded_by"), output_field=TextField())
-    in_spliced_line = Q(superseded_in__isnull=False) & Q(GreaterThan(StrIndex(retired, Value(pattern)), 0))
+    superseded = Concat(Value("superseded_by: "), F("superseded_by"), output_field=TextField())
+    in_spliced_line = Q(superseded_in__isnull=False) & Q(GreaterThan(StrIndex(superseded, Value(pattern)), 0))
     return Q(head__contains=pattern) | Q(text__contains=pattern) | in_spliced_line
 
 

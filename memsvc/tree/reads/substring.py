@@ -5,10 +5,9 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Length, StrIndex
 from django.db.models.lookups import GreaterThan
 
-from memsvc import format
 from memsvc.contract.entries import EntryRead
 from memsvc.contract.files import Page
-from memsvc.format import MemoryEntry
+from memsvc.format import MemoryEntry, checked_text
 from memsvc.format.text import case_folded, folded
 from memsvc.tree.access import Access
 from memsvc.tree.cursors import after_place, cursor_of_place
@@ -41,7 +40,7 @@ def search_substring(
     Case doesn't matter, nor in which of its forms a character is written (see `case_folded`). An empty query admits
     all. Newest first, of equal instants by path and place in the file; up to `limit` (1 to 1,000) a page.
     """
-    needle = case_folded(format.checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES).strip())
+    needle = case_folded(checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES).strip())
     limit = max(1, min(limit, MAX_FOUND))
     found: list[tuple[EntryRead, str]] = []
     with snapshot(access, revision) as now:
