@@ -99,7 +99,7 @@ class PreparedFile:
 class PreparedEntry:
     """An entry by itself with its text and the row for it, without blank lines above; `number` counts from 0.
 
-    `gap` is what has to stand between it and an entry below it.
+    `gap` is what has to stand between it and an entry below it. In a file that is no memory file it has no row.
     """
 
     number: int
@@ -173,22 +173,16 @@ def prepared_entries(access: Access, external: Iterable[ExternalEntry]) -> Itera
                 spool.add(group)
                 group = []
             block, each = each.block, replace(each, metadata=dict(each.metadata))
-            gap, row = append_to(block.raw, ""), _entry_row(access, each, block)
-            group.append(PreparedEntry(number, each, block.raw.decode(), gap, row))
+            row: Block | None = None
+            if is_memory_file(each.path):
+                of_file = File(tenant_id=access.tree.tenant_id, tree_id=access.tree.pk, path=each.path)
+                row = row_of(block, of_file, position=0, revision=0)
+                row.expires_at = each.expires_at
+                _read_terms(row)
+            group.append(PreparedEntry(number, each, block.raw.decode(), append_to(block.raw, ""), row))
         if group:
             spool.add(group)
         yield spool
-
-
-def _entry_row(access: Access, external: ExternalEntry, block: CutBlock) -> Block | None:
-    """The row of an entry; None in a file that is no memory file."""
-    if not is_memory_file(external.path):
-        return None
-    file = File(tenant_id=access.tree.tenant_id, tree_id=access.tree.pk, path=external.path)
-    row = row_of(block, file, position=0, revision=0)
-    row.expires_at = external.expires_at
-    _read_terms(row)
-    return row
 
 
 def _read_terms(row: Block) -> None:

@@ -43,9 +43,19 @@ def row_of(block: CutBlock, file: File, *, position: int, revision: int, first: 
     )
     if block.kind == BlockKind.ROW and (index_row := parse_row(block.raw)):
         row.row_path = index_row.path
-    if block.entry is not None:
-        _fill_entry(row, block.entry)
+    if (entry := block.entry) is not None:
+        row.entry_id = entry.entry_id
+        row.category = entry.category
+        row.created = entry.created
+        row.source = entry.source
+        row.confidence = entry.confidence
+        row.summary = entry.summary
+        row.tags = list(entry.tags)
+        row.tag_keys = tag_keys(entry.tags)
+        row.supersedes = entry.supersedes or ""
+        row.superseded_by = entry.superseded_by or ""
         row.metadata = metadata_of(block.extra)
+        row.search_text = search_text(entry)
     return row
 
 
@@ -61,20 +71,6 @@ def _as_text(block: CutBlock) -> tuple[str, str, bytes | None]:
 
 def _legible(data: bytes) -> str:
     return data.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
-
-
-def _fill_entry(row: Block, entry: MemoryEntry) -> None:
-    row.entry_id = entry.entry_id
-    row.category = entry.category
-    row.created = entry.created
-    row.source = entry.source
-    row.confidence = entry.confidence
-    row.summary = entry.summary
-    row.tags = list(entry.tags)
-    row.tag_keys = tag_keys(entry.tags)
-    row.supersedes = entry.supersedes or ""
-    row.superseded_by = entry.superseded_by or ""
-    row.search_text = search_text(entry)
 
 
 # What `rendered` looks at.

@@ -100,7 +100,16 @@ def clone_tree(access: Access, name: str, *, revision: int | None = None) -> Tre
         source.require_revision(number)
         copy = create_tree(source.tenant, name, description=source.description, language=source.language)
         _copy(source, copy, number)
-        _record(access, source, copy, number)
+        made = Revision.by(
+            access.actor,
+            tenant_id=copy.tenant_id,
+            tree_id=copy.pk,
+            number=1,
+            at=datetime.now(tz=UTC),
+            action="tree.clone",
+            message=f"clone of '{source.name}' as of revision {number}",
+        )
+        statements.record(made, index_behind=source.index_behind, superseded=[])
     copy.refresh_from_db()
     return copy
 
@@ -123,16 +132,3 @@ def _copy(source: Tree, copy: Tree, revision: int) -> None:
         data = content(Block.objects.of_file(file))
         file.is_text, file.newline = decodes(data), dominant_newline(data)
         file.save(update_fields=["is_text", "newline"])
-
-
-def _record(access: Access, source: Tree, copy: Tree, number: int) -> None:
-    revision = Revision.by(
-        access.actor,
-        tenant_id=copy.tenant_id,
-        tree_id=copy.pk,
-        number=1,
-        at=datetime.now(tz=UTC),
-        action="tree.clone",
-        message=f"clone of '{source.name}' as of revision {number}",
-    )
-    statements.record(revision, index_behind=source.index_behind, superseded=[])

@@ -301,23 +301,14 @@ def mark_superseded(change: Change, file: File, target: Block, *, by: str) -> No
     """Retire an entry without rewriting its text: the line is added when the file is rendered."""
     before = rendered(target)
     after = with_superseded_by(before, by)
-    if after.count(b"\n") == before.count(b"\n") or _is_cut_short(file, target, after):
-        _rewrite(change, file, target, after)
+    # If an indented `---` ended its frontmatter when it was stored, that goes on below by today's rule: a line above
+    # that `---` would stand in the middle of a value.
+    kinds = [block.kind for block in cut_file(file.path, after)] if ends_indented(target.head) else []
+    if after.count(b"\n") > before.count(b"\n") and kinds != [BlockKind.ENTRY]:
+        files.mark_superseded(change, file, target, by=by, spliced=len(after) - len(before))
         return
-    files.mark_superseded(change, file, target, by=by, spliced=len(after) - len(before))
-
-
-def _is_cut_short(file: File, target: Block, data: bytes) -> bool:
-    """Whether an entry was stored when an indented `---` ended its frontmatter, which goes on below by today's rule:
-    a line above that `---` would stand in the middle of a value."""
-    if not ends_indented(target.head):
-        return False
-    return [block.kind for block in cut_file(file.path, data)] == [BlockKind.ENTRY]
-
-
-def _rewrite(change: Change, file: File, target: Block, data: bytes) -> None:
-    """Store an entry's text anew where an empty `superseded_by:` was filled in, or its rows end elsewhere now."""
-    (block,) = cut_file(file.path, data)
+    # Its text is stored anew where an empty `superseded_by:` was filled in, or its rows end elsewhere now.
+    (block,) = cut_file(file.path, after)
     row = row_of(block, file, position=target.position, revision=change.number)
     row.expires_at = target.expires_at
     files.close_blocks(change, file, [target])

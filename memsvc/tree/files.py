@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, groupby
 from types import MappingProxyType
@@ -193,15 +193,13 @@ def check(change: Change, file: File | None, precondition: Precondition | None, 
         count(change, file)
     etag = etag_of(file) if file else None
     wanted = precondition.if_match
-    there_but_unwanted = precondition.if_none_match_any and file is not None
-    if there_but_unwanted or (wanted is not None and (file is None or not _matches(change, file, wanted))):
+    holds = file is None or not precondition.if_none_match_any
+    if holds and wanted is not None:
+        holds = file is not None and (
+            wanted in ("*", etag) or wanted == hashlib.sha256(content_now(change, file)).hexdigest()
+        )
+    if not holds:
         raise PreconditionFailed(f"'{path}'", revision=change.current, etag=etag)
-
-
-def _matches(change: Change, file: File, wanted: str) -> bool:
-    if wanted in ("*", etag_of(file)):
-        return True
-    return wanted == hashlib.sha256(content_now(change, file)).hexdigest()
 
 
 def etag_of(file: File) -> str:
@@ -216,11 +214,7 @@ def version_tag(file: File, *, revision: int, size: int) -> str:
     return f"r{revision}-{size}-{file.pk.hex[-12:]}"
 
 
-def require_fits(path: str, data: bytes) -> None:
-    _require_size(path, len(data))
-
-
-def _require_size(path: str, size: int) -> None:
+def require_fits(path: str, size: int) -> None:
     if size > MAX_FILE_BYTES:
         raise TooLarge(f"'{path}' would have {size} bytes; a file may have {MAX_FILE_BYTES}")
 
@@ -242,7 +236,7 @@ def fill(
     file's live rows, where they are at hand.
     """
     change.require_write(file.path)
-    require_fits(file.path, data)
+    require_fits(file.path, len(data))
     every = list(live_blocks(file)) if every is None else every
     old = visible_at(change, every)
     old_bytes = [rendered(row) for row in old]
@@ -317,7 +311,7 @@ def extend(change: Change, file: File, rows: Sequence[Block]) -> None:
     insert_blocks(change, file, rows)
     _resize(change, file, added=rows)
     _recount(change, file, rows)
-    _require_size(file.path, file.size)
+    require_fits(file.path, file.size)
     save(change, file)
 
 
@@ -452,18 +446,13 @@ def close_blocks(change: Change, file: File, rows: Sequence[Block]) -> None:
         return
     change.made = True
     statements.close_blocks(rows, change.tree.tenant_id, change.number)
-    choose_canonical(change, _duplicated(change, [row.entry_id for row in rows if row.entry_id]))
+    if ids := [row.entry_id for row in rows if row.entry_id]:
+        doubles = _entries_with(change, ids).filter(duplicate=True)
+        choose_canonical(change, set(doubles.values_list("entry_id", flat=True)))
 
 
 def _entries_with(change: Change, ids: Sequence[str]) -> BlockQuerySet:
     return Block.objects.of(change.tree).live_at(None).entries().filter(entry_id__in=ids)
-
-
-def _duplicated(change: Change, ids: Sequence[str]) -> set[str]:
-    """Those of `ids` that more than one block has had."""
-    if not ids:
-        return set()
-    return set(_entries_with(change, ids).filter(duplicate=True).values_list("entry_id", flat=True))
 
 
 def choose_canonical(change: Change, ids: set[str]) -> None:
@@ -632,26 +621,15 @@ def _cut_again(change: Change, file: File) -> None:
     """Replace a file's blocks after its name has come to mean another way of cutting it."""
     every = list(live_blocks(file))
     rows: list[Block] = []
-    for expires_at, run in groupby(every, _expiry):
-        rows += _cut_run(change, file, run, expires_at, first=not rows)
-    for place, row in enumerate(rows, start=1):
-        row.position = GAP * place
+    # By themselves, so that what disappears one day, or has already, stays apart from what doesn't.
+    for expires_at, run in groupby(every, key=lambda row: row.expires_at):
+        for block in cut_file(file.path, content(run)):
+            position = GAP * (len(rows) + 1)
+            row = row_of(block, file, position=position, revision=change.number, first=not rows)
+            row.expires_at = expires_at
+            rows.append(row)
     close_blocks(change, file, every)
     insert_blocks(change, file, rows)
     warn(change, file.path, cut_file(file.path, content(visible_at(change, rows))))
     count(change, file)
     save(change, file)
-
-
-def _expiry(row: Block) -> datetime | None:
-    return row.expires_at
-
-
-def _cut_run(
-    change: Change, file: File, run: Iterable[Block], expires_at: datetime | None, *, first: bool
-) -> Iterator[Block]:
-    # By itself, so that what disappears one day, or has already, stays apart from what doesn't.
-    for n, block in enumerate(cut_file(file.path, content(run))):
-        row = row_of(block, file, position=0, revision=change.number, first=first and n == 0)
-        row.expires_at = expires_at
-        yield row

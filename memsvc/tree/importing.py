@@ -42,9 +42,8 @@ from memsvc.tree.visibility import is_active, live_at, visible
 _IDS_AT_ONCE = 1000
 _KEPT = "the tree knows more of it; see the differences"
 
-# By id, the row of an entry that the tree has, None for one that it had; by path, the files that stand or stood there.
+# By id, the row of an entry that the tree has, None for one that it had.
 type _Known = Mapping[str, UUID | None]
-type _Past = Mapping[str, Sequence[File]]
 
 
 class Import:
@@ -91,7 +90,15 @@ class Import:
         places = Counter(
             entry_id for some in entries_in.values() for entry_id in {row.entry_id for row in some}
         )
-        new = files.create_all(self._change, [each for each in group if self._is_new(each, past, known)])
+        # Those of which the tree knows nothing, neither their path nor an entry in them.
+        unknown = [
+            each
+            for each in group
+            if each.arrival.path not in past
+            and not any(row.entry_id in known for row in each.rows)
+            and not self._was_here(each)
+        ]
+        new = files.create_all(self._change, unknown)
         for each in group:
             if each.arrival.path in new:
                 self._note_came(entries_in[each.arrival.path], known)
@@ -102,11 +109,6 @@ class Import:
             except (IsFolder, PathTaken) as error:
                 self._note(each.arrival.path, "", Differs.FILE, Done.KEPT)
                 self.files.append(ImportedFile(each.arrival.path, Outcome.REFUSED, str(error)))
-
-    def _is_new(self, prepared: PreparedFile, past: _Past, known: _Known) -> bool:
-        """Whether the tree knows nothing of a file, neither its path nor an entry in it."""
-        knows = prepared.arrival.path in past or any(row.entry_id in known for row in prepared.rows)
-        return not knows and not self._was_here(prepared)
 
     def _was_here(self, prepared: PreparedFile) -> bool:
         """Whether this is a file of this very tree as it was exported, so that nothing in it is new."""
@@ -298,22 +300,22 @@ class Import:
         """Put the entries whose ids are new behind what their files hold; the answer is in the order that they had."""
         outcomes: list[tuple[int, ImportedEntry]] = []
         for group in groups:
-            outcomes += self._bring_group(group)
+            path = group[0].external.path
+            ids = [each.external.entry.entry_id for each in group]
+            named = Block.objects.of(self._change.tree).live_at(None).entries().filter(duplicate=False)
+            blocks = list(named.filter(entry_id__in=ids).select_related("file"))
+            present = {block.entry_id: block for block in files.visible_at(self._change, blocks)}
+            known = self._known(ids)
+            erased_at = self._erased_at(self._stood_at([path]).get(path, []))
+            new: list[PreparedEntry] = []
+            for each in group:
+                entry = each.external.entry
+                gone = entry.entry_id in known or (erased_at is not None and entry.created <= erased_at)
+                outcome, reason = self._bring_entry(each, present.get(entry.entry_id), gone, new)
+                outcomes.append((each.number, ImportedEntry(entry.entry_id, path, outcome, reason)))
+            if new:
+                self._append(path, new)
         return [outcome for _, outcome in sorted(outcomes, key=lambda numbered: numbered[0])]
-
-    def _bring_group(self, group: Sequence[PreparedEntry]) -> Iterator[tuple[int, ImportedEntry]]:
-        path = group[0].external.path
-        ids = [each.external.entry.entry_id for each in group]
-        present, known = self._present(ids), self._known(ids)
-        erased_at = self._erased_at(self._stood_at([path]).get(path, []))
-        new: list[PreparedEntry] = []
-        for each in group:
-            entry = each.external.entry
-            gone = entry.entry_id in known or (erased_at is not None and entry.created <= erased_at)
-            outcome, reason = self._bring_entry(each, present.get(entry.entry_id), gone, new)
-            yield each.number, ImportedEntry(entry.entry_id, path, outcome, reason)
-        if new:
-            self._append(path, new)
 
     def _bring_entry(
         self, prepared: PreparedEntry, present: Block | None, gone: bool, new: list[PreparedEntry]
@@ -344,27 +346,24 @@ class Import:
             self._replace(present, prepared)
             return Outcome.CHANGED, "the entry that was there under this id is overwritten"
         if self._on_conflict is OnConflict.BOTH:
-            copy = _copy(prepared)
-            copy_id = copy.external.entry.entry_id
+            piece = Piece(prepared.text.encode(), entry.entry_id)
+            copy_id = copied(prepared.external.path, piece).entry_id
             if copy_id in self._came or self._known([copy_id]):
                 return Outcome.UNCHANGED, ""
             self._came[copy_id] = digest
-            new.append(copy)
+            copy = replace(prepared.external, entry=replace(entry, entry_id=copy_id))
+            new.append(replace(prepared, external=copy, text=copy.block.raw.decode(), row=None))
             return Outcome.CREATED, f"beside the one that is there, as {copy_id}"
         return Outcome.SKIPPED, "an entry with this id is there already and says something else"
-
-    def _present(self, ids: Sequence[str]) -> dict[str, Block]:
-        every = Block.objects.of(self._change.tree).live_at(None).entries().filter(duplicate=False)
-        named = every.filter(entry_id__in=ids).select_related("file")
-        return {block.entry_id: block for block in files.visible_at(self._change, list(named))}
 
     def _replace(self, present: Block, prepared: PreparedEntry) -> None:
         file = files.require(self._change, present.file.path)
         every = list(files.live_blocks(file))
-        rows = files.visible_at(self._change, every)
-        pieces = [
-            Piece(_with_gap_of(row, prepared.text) if row.pk == present.pk else rendered(row)) for row in rows
-        ]
+        pieces: list[Piece] = []
+        for row in files.visible_at(self._change, every):
+            data = rendered(row)
+            gap = data[: len(data) - len(data.lstrip(b"\r\n"))]
+            pieces.append(Piece(gap + prepared.text.encode() if row.pk == present.pk else data))
         at = prepared.external.expires_at
         expiries = {(present.entry_id, ""): at} if at else files.NO_EXPIRIES
         files.fill(self._change, file, joined(pieces, [], file.newline), expiries=expiries, every=every)
@@ -454,15 +453,3 @@ def _rows_of(prepared: PreparedFile, pieces: Iterable[Piece]) -> list[Block]:
 
 def _lines(data: bytes) -> Iterator[bytes]:
     return (line.strip() for line in data.split(b"\n") if line.strip())
-
-
-def _with_gap_of(row: Block, text: str) -> bytes:
-    data = rendered(row)
-    return data[: len(data) - len(data.lstrip(b"\r\n"))] + text.encode()
-
-
-def _copy(prepared: PreparedEntry) -> PreparedEntry:
-    external = prepared.external
-    entry_id = copied(external.path, Piece(prepared.text.encode(), external.entry.entry_id)).entry_id
-    copy = replace(external, entry=replace(external.entry, entry_id=entry_id))
-    return replace(prepared, external=copy, text=copy.block.raw.decode(), row=None)

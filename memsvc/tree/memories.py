@@ -55,10 +55,13 @@ def update_memory(
         access.require_write(path)
     with one_revision(access, "file.move" if text is None else "file.write") as change:
         file = _required(change, memory_id)
-        if not _has(change, file, sha256) and not _is_done(change, file, path, data):
-            raise MemoryPreconditionFailed
+        if not _has(change, file, sha256):
+            asked = path is not None or data is not None
+            if not (asked and path in (None, file.path) and data in (None, files.content_now(change, file))):
+                raise MemoryPreconditionFailed
         if path not in (None, file.path):
-            _move(change, file, path)
+            _require_free(change, path, moving=file)
+            carry(change, [file], [(file.path, path)])
         if data is not None:
             filled(change, file.path, file, data)
         return replace(reads.read_memory(access, memory_id), warnings=tuple(change.warnings))
@@ -96,17 +99,6 @@ def _has(change: Change, file: File, sha256: str | None) -> bool:
     except PreconditionFailed:
         return False
     return True
-
-
-def _is_done(change: Change, file: File, path: str | None, data: bytes | None) -> bool:
-    if path is None and data is None:
-        return False
-    return path in (None, file.path) and data in (None, files.content_now(change, file))
-
-
-def _move(change: Change, file: File, path: str) -> None:
-    _require_free(change, path, moving=file)
-    carry(change, [file], [(file.path, path)])
 
 
 def _require_free(change: Change, path: str, *, moving: File | None = None) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
 
 from django.db import connection
 
@@ -45,7 +44,10 @@ def prune(
     than before or after, and the next call does the rest. With `dry_run` nothing is changed: the answer says what
     would go. `progress` is told of each step: "lines", "horizon", "blocks", "files". Raises `Busy` and `TreeNotFound`.
     """
-    return prune_to(tree, _horizon(tree, before), dry_run=dry_run, progress=progress)
+    made = Revision.objects.of(tree).filter(at__lt=before)
+    with snapshot(Access(tree, SYSTEM)):
+        newest = made.order_by("-number").values_list("number", flat=True).first()
+    return prune_to(tree, newest or 0, dry_run=dry_run, progress=progress)
 
 
 def prune_to(
@@ -56,7 +58,11 @@ def prune_to(
     Raises `RevisionNotFound` for one that never was, besides what `prune` does.
     """
     if dry_run:
-        return _rehearsed(tree, horizon)
+        with snapshot(Access(tree, SYSTEM)) as now:
+            horizon = max(horizon, now.tree.history_from)
+            blocks = Block.objects.of(tree).filter(removed_in__lte=horizon).count()
+            files = File.objects.of(tree).filter(removed_in__lte=horizon).count()
+        return Pruned(horizon, blocks, files)
     _remember_lines(tree, horizon, progress)
     with locked_transaction(tree) as held:
         held.require_revision(max(horizon, held.history_from))
@@ -103,27 +109,17 @@ ORDER BY kept.place, t.name
 """
 
 
-def _horizon(tree: Tree, before: datetime) -> int:
-    made = Revision.objects.of(tree).filter(at__lt=before)
-    with snapshot(Access(tree, SYSTEM)):
-        newest = made.order_by("-number").values_list("number", flat=True).first()
-    return newest or 0
-
-
-def _rehearsed(tree: Tree, horizon: int) -> Pruned:
-    with snapshot(Access(tree, SYSTEM)) as now:
-        horizon = max(horizon, now.tree.history_from)
-        blocks = Block.objects.of(tree).filter(removed_in__lte=horizon).count()
-        files = File.objects.of(tree).filter(removed_in__lte=horizon).count()
-    return Pruned(horizon, blocks, files)
-
-
 def _remember_lines(tree: Tree, horizon: int, progress: Progress) -> None:
     """Let blocks know the revisions of their lines that only rows say which are about to go.
 
     What happened up to the horizon never changes again, so it is looked at without the lock.
     """
-    for file_id in _files_with_history(tree, horizon):
+    with snapshot(Access(tree, SYSTEM)) as now:
+        # Files of the horizon, of which blocks will go that are not gone yet.
+        ended = Block.objects.of(tree).filter(removed_in__gt=now.tree.history_from, removed_in__lte=horizon)
+        live = Block.objects.of(tree).live_at(horizon).filter(file_id__in=ended.values("file_id"))
+        ids = list(live.order_by("file_id").values_list("file_id", flat=True).distinct())
+    for file_id in ids:
         with snapshot(Access(tree, SYSTEM), horizon) as then:
             found = line_revisions(then, file_id)
         if found:
@@ -131,14 +127,6 @@ def _remember_lines(tree: Tree, horizon: int, progress: Progress) -> None:
                 blocks = [Block(pk=pk, line_revisions=numbers) for pk, numbers in found.items()]
                 Block.objects.of(tree).bulk_update(blocks, ["line_revisions"], batch_size=_ROWS_AT_ONCE)
         progress("lines")
-
-
-def _files_with_history(tree: Tree, horizon: int) -> Sequence[UUID]:
-    """The files of the horizon, by what their blocks refer to, of which blocks will go that are not gone yet."""
-    with snapshot(Access(tree, SYSTEM)) as now:
-        ended = Block.objects.of(tree).filter(removed_in__gt=now.tree.history_from, removed_in__lte=horizon)
-        live = Block.objects.of(tree).live_at(horizon).filter(file_id__in=ended.values("file_id"))
-        return list(live.order_by("file_id").values_list("file_id", flat=True).distinct())
 
 
 _REMOVE_BLOCKS = """
@@ -172,22 +160,18 @@ SELECT count(*) FROM gone
 
 def _removed(tree: Tree, statement: str, horizon: int, progress: Callable[[], None]) -> int:
     """Remove rows piece by piece, so that writers come in between; the answer is how many."""
-    removed = 0
-    while True:
-        some = _removed_at_once(tree, statement, horizon)
-        removed += some
-        progress()
-        if some < _ROWS_AT_ONCE:
-            return removed
-
-
-def _removed_at_once(tree: Tree, statement: str, horizon: int) -> int:
     values: dict[str, Any] = {
         "tenant": tree.tenant_id,
         "tree": tree.pk,
         "horizon": horizon,
         "most": _ROWS_AT_ONCE,
     }
-    with locked_transaction(tree), connection.cursor() as cursor:
-        cursor.execute(statement, values)
-        return int(cursor.fetchone()[0])
+    removed = 0
+    while True:
+        with locked_transaction(tree), connection.cursor() as cursor:
+            cursor.execute(statement, values)
+            some = int(cursor.fetchone()[0])
+        removed += some
+        progress()
+        if some < _ROWS_AT_ONCE:
+            return removed

@@ -172,7 +172,10 @@ def _upsert_row_in(
         update = replace(_of_all(change, update), on=update.on)
     by_hand = update.by_hand.union(known.tags if known else ()) - mark.tags
     row, mark = _merged(known, mark, update, relative, by_hand)
-    expires_at = _later(old.expires_at, update.expires_at) if old and not update.of_all else update.expires_at
+    expires_at = update.expires_at
+    if old and expires_at and not update.of_all:
+        # The later of both, None being never.
+        expires_at = max(old.expires_at, expires_at) if old.expires_at else None
     if old and known == row and old.expires_at == expires_at:
         is_sure = mark.created and abs(mark.created - change.at) < _AT_ONCE
         if not old.source or not (is_sure or old.created == mark.created):
@@ -258,11 +261,6 @@ def _remember(change: Change, ids: Sequence[UUID], mark: Mark, expires_at: datet
     )
 
 
-def _later(one: datetime | None, other: datetime | None) -> datetime | None:
-    """The later of two expiries, None being never."""
-    return max(one, other) if one and other else None
-
-
 def _rows(index: File) -> BlockQuerySet:
     return files.live_blocks(index).filter(kind=BlockKind.ROW)
 
@@ -277,7 +275,7 @@ def _put(
     position: int,
     instead_of: Block | None,
 ) -> None:
-    line_end = _line_end(instead_of.text) if instead_of else index.newline
+    line_end = instead_of.text[len(instead_of.text.rstrip("\r\n")) :] if instead_of else index.newline
     raw = (row.to_row() + line_end).encode()
     block = row_of(CutBlock(BlockKind.ROW, raw), index, position=position, revision=change.number)
     block.expires_at = expires_at
@@ -287,10 +285,6 @@ def _put(
             files.append_blocks(change, index, [block])
         else:
             files.replace_block(change, index, instead_of, block)
-
-
-def _line_end(line: str) -> str:
-    return line[len(line.rstrip("\r\n")) :]
 
 
 def _room_behind(index: File, before: Block) -> int:
@@ -424,12 +418,15 @@ def _described(file: File, entries: Sequence[LiveEntry], heading: str) -> RowUpd
     newest = _newest(entries)
     described = _newest(entries, with_summary=True) or (None if heading else newest)
     description, origin = quoted(described) if described else (heading, Origin.FILE)
+    # A row lists the latest at the end, and of these entries the last one comes first.
+    tags = dict.fromkeys(tag for entry in entries for tag in reversed(entry.tags))
+    fitting = [tag for tag in tags if len(tag) <= MAX_ROW_TAG_CHARS][:MAX_ROW_TAGS]
     return RowUpdate(
         path=file.path,
         description=description,
         origin=origin,
         created=described.created if described else None,
-        tags=_shown_tags(entries),
+        tags=fitting[::-1],
         on=newest.created.astimezone(UTC).date() if newest else file.modified_at.date(),
         of_all=True,
     )
@@ -446,13 +443,6 @@ def quoted(entry: LiveEntry) -> tuple[str, Origin]:
     if entry.summary:
         return shortened(entry.summary), Origin.SUMMARY
     return first_line(entry.text), Origin.LINE
-
-
-def _shown_tags(entries: Sequence[LiveEntry]) -> list[str]:
-    """The tags of these entries, of which the last one comes first, as a row lists them: the latest at the end."""
-    tags = dict.fromkeys(tag for entry in entries for tag in reversed(entry.tags))
-    fitting = [tag for tag in tags if len(tag) <= MAX_ROW_TAG_CHARS][:MAX_ROW_TAGS]
-    return fitting[::-1]
 
 
 def _heading(file: File) -> str:

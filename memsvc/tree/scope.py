@@ -94,7 +94,8 @@ def read_transaction(access: Access) -> Iterator[None]:
     """One consistent moment of the tree, for as many statements as it takes."""
     with _transaction():
         # Within an outer transaction the level can't be chosen any more; that one has its own moment.
-        enter = statements.enter if _nested() else statements.enter_snapshot
+        is_nested = len(connection.savepoint_ids) > 0 or len(connection.atomic_blocks) > 1
+        enter = statements.enter if is_nested else statements.enter_snapshot
         enter(access.tree.tenant_id)
         yield
 
@@ -168,10 +169,6 @@ def _transaction(*, savepoint: bool = True) -> Iterator[None]:
         # outer transaction closing would drop that transaction with it.
         if not connection.in_atomic_block:
             close_old_connections()
-
-
-def _nested() -> bool:
-    return len(connection.savepoint_ids) > 0 or len(connection.atomic_blocks) > 1
 
 
 def _is_joined() -> bool:

@@ -199,13 +199,14 @@ def upload_files(access: Access, uploads: Sequence[tuple[str, bytes]]) -> list[U
     steps = [_verdict(path, partial(_write, access, WriteFile(path, bytes(data)))) for path, data in uploads]
     if not any(callable(step) for step in steps):
         return [step for step in steps if isinstance(step, Uploaded)]
+    results: list[Uploaded] = []
     with one_revision(access, "file.upload") as change:
-        return [
-            step
-            if isinstance(step, Uploaded)
-            else _uploaded(path, _verdict(path, partial(_told, change, step)))
-            for (path, _), step in zip(uploads, steps, strict=True)
-        ]
+        for (path, _), step in zip(uploads, steps, strict=True):
+            done = step if isinstance(step, Uploaded) else _verdict(path, partial(_told, change, step))
+            results.append(
+                done if isinstance(done, Uploaded) else Uploaded(path, None, warnings=done.warnings)
+            )
+    return results
 
 
 def _verdict[R](path: str, act: Callable[[], R]) -> R | Uploaded:
@@ -215,10 +216,6 @@ def _verdict[R](path: str, act: Callable[[], R]) -> R | Uploaded:
         return Uploaded(path, ErrorCode(error.code).verdict)
     except (PathTaken, TooLarge) as error:
         return Uploaded(path, str(error))
-
-
-def _uploaded(path: str, result: Written | Uploaded) -> Uploaded:
-    return result if isinstance(result, Uploaded) else Uploaded(path, None, warnings=result.warnings)
 
 
 def scaffold(access: Access) -> list[str]:
@@ -276,7 +273,7 @@ class _NotKept(Exception):
 def _fitting(imported: Iterable[Arrival | tuple[str, bytes]]) -> Iterator[Arrival]:
     for each in imported:
         arrival = Arrival(*each)
-        files.require_fits(arrival.path, arrival.data)
+        files.require_fits(arrival.path, len(arrival.data))
         yield arrival
 
 
@@ -355,14 +352,11 @@ def one_revision(
     access: Access, action: str, message: str = "", *, dry_run: bool = False
 ) -> Iterator[Change]:
     """A change at whose end the index files agree with the tree, also when an import left them behind."""
-    with unit_of_work(access, action, message=_message(message), dry_run=dry_run) as change:
+    message = checked_text(message, field="message", max_bytes=MAX_MESSAGE_BYTES)
+    with unit_of_work(access, action, message=message, dry_run=dry_run) as change:
         yield change
         if change.made and change.tree.index_behind and not change.index_behind:
             router.complete(change)
-
-
-def _message(message: str) -> str:
-    return checked_text(message, field="message", max_bytes=MAX_MESSAGE_BYTES)
 
 
 def _write(access: Access, operation: WriteFile) -> Step[Written]:
@@ -370,7 +364,7 @@ def _write(access: Access, operation: WriteFile) -> Step[Written]:
     access.require_write(path)
     body = operation.content
     data = _encoded(body) if isinstance(body, str) else body
-    files.require_fits(path, data)
+    files.require_fits(path, len(data))
 
     def write(change: Change) -> Written:
         file = files.find(change, path)
@@ -420,8 +414,12 @@ def filled(
     created = file is None
     file = file or files.create(change, visible_path(path))
     shown = files.fill(change, file, data, every=every)
-    if shown is not None:
-        _tell_index(change, file, shown, created=created)
+    if shown is not None and is_router(file.path):
+        router.complete(change, [file], restated=True)
+        file.refresh_from_db()
+    elif shown is not None and router_of(file.path) is not None:
+        update = router.described_by(change, file, shown)
+        router.upsert_row(change, update if created else replace(update, on=change.at.date()))
     return Written(
         path=path,
         revision=change.current,
@@ -430,15 +428,6 @@ def filled(
         size=file.size,
         etag=files.etag_of(file),
     )
-
-
-def _tell_index(change: Change, file: File, shown: Sequence[Block], *, created: bool) -> None:
-    if is_router(file.path):
-        router.complete(change, [file], restated=True)
-        file.refresh_from_db()
-    elif router_of(file.path) is not None:
-        update = router.described_by(change, file, shown)
-        router.upsert_row(change, update if created else replace(update, on=change.at.date()))
 
 
 def _edit(access: Access, operation: EditFile) -> Step[Edited]:
@@ -519,7 +508,12 @@ def _move(access: Access, operation: MovePath) -> Step[Moved]:
         if source == destination:
             return Moved(source, destination, change.current, 0)
         seen = _number_seen(change, moving)
-        _make_way(change, destination, overwrite=operation.overwrite and file is not None)
+        there = files.find(change, destination)
+        if there is not None and (file is None or not operation.overwrite):
+            raise PathTaken(destination, "there is a file already; ask for overwrite to replace it")
+        if there is not None:
+            close(change, [there])
+        files.require_free(change, destination)
         pairs = [(each.path, destination + each.path.removeprefix(source)) for each in moving]
         carry(change, moving, pairs)
         return Moved(source, destination, change.number, seen)
@@ -534,15 +528,6 @@ def carry(change: Change, moving: Sequence[File], pairs: Sequence[tuple[str, str
     files.elect_moved(change, moving)
     router.carry(change, pairs)
     router.complete(change, [each for each in moving if is_router(each.path)])
-
-
-def _make_way(change: Change, destination: str, *, overwrite: bool) -> None:
-    there = files.find(change, destination)
-    if there is not None and not overwrite:
-        raise PathTaken(destination, "there is a file already; ask for overwrite to replace it")
-    if there is not None:
-        close(change, [there])
-    files.require_free(change, destination)
 
 
 def _add_entry(access: Access, operation: AddEntry) -> Step[EntryWritten]:

@@ -65,7 +65,11 @@ class Snapshot:
         """Describe files as readers see them now; a file in which everything is hidden is left out."""
         counted = [file for file in files if self._must_be_counted(file)]
         totals = self._totals(counted) if counted else {}
-        times = self._times(counted, totals) if self.revision is not None else {}
+        times: dict[int, datetime] = {}
+        if self.revision is not None:
+            numbers = {_changed(file, totals.get(file.content_id)) for file in counted}
+            rows = Revision.objects.of(self.access.tree).filter(number__in=numbers)
+            times = dict(rows.values_list("number", "at"))
         described = (
             _from_totals(file, totals.get(file.content_id), times)
             if self._must_be_counted(file)
@@ -104,11 +108,6 @@ class Snapshot:
             changed = max(row["added"], row["superseded"] or 0, removed)
             totals[row["file_id"]] = {**row, "changed": changed}
         return totals
-
-    def _times(self, files: Sequence[File], totals: dict[UUID, dict[str, Any]]) -> dict[int, datetime]:
-        numbers = {_changed(file, totals.get(file.content_id)) for file in files}
-        rows = Revision.objects.of(self.access.tree).filter(number__in=numbers)
-        return dict(rows.values_list("number", "at"))
 
 
 def _from_row(file: File) -> Listed:

@@ -299,16 +299,13 @@ def insert_blocks(rows: Sequence[Block], *, language: str) -> None:
 def _insertion(rows: Sequence[Block], language: str) -> _Statement:
     values: list[object] = []
     for row in rows:
-        values += [_stored(getattr(row, name)) for name in _BLOCK_NAMES]
+        stored = (getattr(row, name) for name in _BLOCK_NAMES)
+        values += [Jsonb(value) if isinstance(value, dict) else value for value in stored]
         if row.kind == BlockKind.ENTRY:
             found = terms_of(row)
             values += [language, found.words, found.exact]
     places = [_ENTRY_VALUES if row.kind == BlockKind.ENTRY else _BLOCK_VALUES for row in rows]
     return _INSERT_BLOCKS + ", ".join(places), values
-
-
-def _stored(value: object) -> object:
-    return Jsonb(value) if isinstance(value, dict) else value
 
 
 def terms_of(row: Block) -> Terms:

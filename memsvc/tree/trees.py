@@ -196,7 +196,9 @@ def describe_tree(
         if language is not None and language != tree.language:
             tree.language = language
             tree.save(update_fields=["language"])
-            _find_by(tree)
+            for block in Block.objects.of(tree).entries().iterator(chunk_size=500):
+                statements.set_terms(block, language=language)
+            statements.count_entries(tree)
     return tree
 
 
@@ -207,13 +209,6 @@ def _patched(metadata: Mapping[str, str], patch: Mapping[str, str | None]) -> di
             f"metadata would have {len(pairs)} pairs; it takes {MAX_METADATA_PAIRS}: take some away"
         )
     return pairs
-
-
-def _find_by(tree: Tree) -> None:
-    """Make all entries' terms anew, in the tree's language."""
-    for block in Block.objects.of(tree).entries().iterator(chunk_size=500):
-        statements.set_terms(block, language=tree.language)
-    statements.count_entries(tree)
 
 
 def archive_tree(access: Access) -> Tree:

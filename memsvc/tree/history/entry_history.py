@@ -86,7 +86,7 @@ def _states(now: Snapshot, entry_id: str, oldest: int) -> Iterator[_State]:
     }
     before: tuple[str, Block, int] | None = None
     for number in sorted(numbers):
-        found = _standing(blocks, places, number)
+        found = first_standing(blocks, places, number)
         if before is None and found is not None:
             yield number, "added", *found
         elif before is not None and found is None:
@@ -96,7 +96,7 @@ def _states(now: Snapshot, entry_id: str, oldest: int) -> Iterator[_State]:
         before = (*found, number) if found else None
 
 
-def _standing(blocks: Sequence[Block], places: Places, number: int) -> tuple[str, Block] | None:
+def first_standing(blocks: Sequence[Block], places: Places, number: int) -> tuple[str, Block] | None:
     """The entry in a revision: of several with one id, the first in path order has it."""
     found = [
         (path, block)

@@ -49,29 +49,30 @@ def carried[Text: Hashable, Mark](
 def _differing[Text: Hashable](
     old: Sequence[Text], new: Sequence[Text], whole: Range, depth: int
 ) -> Iterator[Range]:
-    i1, i2, j1, j2 = _trimmed(old, new, whole)
+    i1, i2, j1, j2 = whole
+    while i1 < i2 and j1 < j2 and old[i1] == new[j1]:
+        i1, j1 = i1 + 1, j1 + 1
+    while i1 < i2 and j1 < j2 and old[i2 - 1] == new[j2 - 1]:
+        i2, j2 = i2 - 1, j2 - 1
     if i1 == i2 or j1 == j2:
         if i1 < i2 or j1 < j2:
             yield i1, i2, j1, j2
         return
     anchors = _anchors(old[i1:i2], new[j1:j2]) if depth < _MAX_DEPTH else []
+    if not anchors and (i2 - i1) * (j2 - j1) > _MAX_PAIRS:
+        yield i1, i2, j1, j2
+        return
     if not anchors:
-        yield from _compared(old, new, (i1, i2, j1, j2))
+        matcher = SequenceMatcher(None, old[i1:i2], new[j1:j2], autojunk=False)
+        for tag, a1, a2, b1, b2 in matcher.get_opcodes():
+            if tag != "equal":
+                yield i1 + a1, i1 + a2, j1 + b1, j1 + b2
         return
     start_i, start_j = i1, j1
     for i, j in [*((i1 + i, j1 + j) for i, j in anchors), (i2, j2)]:
         if start_i < i or start_j < j:
             yield from _differing(old, new, (start_i, i, start_j, j), depth + 1)
         start_i, start_j = i + 1, j + 1
-
-
-def _trimmed[Text: Hashable](old: Sequence[Text], new: Sequence[Text], whole: Range) -> Range:
-    i1, i2, j1, j2 = whole
-    while i1 < i2 and j1 < j2 and old[i1] == new[j1]:
-        i1, j1 = i1 + 1, j1 + 1
-    while i1 < i2 and j1 < j2 and old[i2 - 1] == new[j2 - 1]:
-        i2, j2 = i2 - 1, j2 - 1
-    return i1, i2, j1, j2
 
 
 def _anchors[Text: Hashable](old: Sequence[Text], new: Sequence[Text]) -> list[tuple[int, int]]:
@@ -93,14 +94,3 @@ def _anchors[Text: Hashable](old: Sequence[Text], new: Sequence[Text]) -> list[t
         chain.append(pairs[at])
         at = before[at]
     return chain[::-1]
-
-
-def _compared[Text: Hashable](old: Sequence[Text], new: Sequence[Text], whole: Range) -> Iterator[Range]:
-    i1, i2, j1, j2 = whole
-    if (i2 - i1) * (j2 - j1) > _MAX_PAIRS:
-        yield whole
-        return
-    matcher = SequenceMatcher(None, old[i1:i2], new[j1:j2], autojunk=False)
-    for tag, a1, a2, b1, b2 in matcher.get_opcodes():
-        if tag != "equal":
-            yield i1 + a1, i1 + a2, j1 + b1, j1 + b2

@@ -116,7 +116,8 @@ def numbers_of(now: Snapshot, file_id: UUID) -> list[int]:
 
 def current_versions(now: Snapshot, files: Sequence[File]) -> dict[UUID, int]:
     """The number of the newest version of each of these files, which stand now."""
-    blocks = _blocks(now).filter(file_id__in=[file.pk for file in files]).order_by()
+    stood = Block.objects.of(now.access.tree).filter(now.visible, _STOOD)
+    blocks = stood.filter(file_id__in=[file.pk for file in files]).order_by()
     rows = blocks.values("file_id").annotate(
         added=Max("added_in"), removed=Max("removed_in"), superseded=Max("superseded_in")
     )
@@ -199,11 +200,6 @@ def _kept(now: Snapshot, found: _Touched) -> _Touched:
 _STOOD = Q(removed_in__isnull=True) | ~Q(removed_in=F("added_in"))
 
 
-def _blocks(now: Snapshot) -> BlockQuerySet:
-    """The visible blocks that ever stood."""
-    return Block.objects.of(now.access.tree).filter(now.visible, _STOOD)
-
-
 def _touched(now: Snapshot, numbers: Collection[int] | None, *, only: Collection[UUID] | None) -> _Touched:
     """The revisions with the files of which they made a version."""
     found = touched(now.access.tree, numbers, counting=now.visible & _STOOD, only=only)
@@ -223,7 +219,13 @@ def _touched(now: Snapshot, numbers: Collection[int] | None, *, only: Collection
 
 def _versions(now: Snapshot, changes: Sequence[FileChanged], up_to: int | None) -> Iterator[MemoryVersion]:
     """The versions that changes made, with text of up to `up_to` bytes; None asks for no text."""
-    redactions = _redactions(now, changes)
+    redacted = Redaction.objects.of(now.access.tree).filter(
+        file_id__in={change.file_id for change in changes},
+        number__in={change.number for change in changes},
+    )
+    redactions = {
+        (row.file_id, row.number): RedactionRead(row.at, row.actor_kind, row.actor_id) for row in redacted
+    }
     for change in changes:
         redaction = redactions.get((change.file_id, change.number))
         held = None
@@ -241,14 +243,6 @@ def _versions(now: Snapshot, changes: Sequence[FileChanged], up_to: int | None) 
             size=held.size if held else None,
             redaction=redaction,
         )
-
-
-def _redactions(now: Snapshot, changes: Sequence[FileChanged]) -> dict[tuple[UUID, int], RedactionRead]:
-    rows = Redaction.objects.of(now.access.tree).filter(
-        file_id__in={change.file_id for change in changes},
-        number__in={change.number for change in changes},
-    )
-    return {(row.file_id, row.number): RedactionRead(row.at, row.actor_kind, row.actor_id) for row in rows}
 
 
 @dataclass(frozen=True, slots=True)

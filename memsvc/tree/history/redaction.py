@@ -7,15 +7,14 @@ stays of a row is that something stood there, from when to when, so that everyth
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from datetime import datetime
 from uuid import UUID
 
 from memsvc.format import BlockKind
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import CurrentVersion, OutOfSight
-from memsvc.tree.history.memory_versions import FileChanged, find_change, numbers_of, read_version
-from memsvc.tree.models import Block, File, Redaction, Tree
+from memsvc.tree.history.memory_versions import find_change, numbers_of, read_version
+from memsvc.tree.models import Block, File, Redaction
 from memsvc.tree.results import MemoryVersion
 from memsvc.tree.scope import locked_transaction
 from memsvc.tree.snapshot import Snapshot, snapshot
@@ -30,35 +29,27 @@ def redact_version(access: Access, file_id: UUID, number: int) -> MemoryVersion:
     """
     with locked_transaction(access.tree) as tree, snapshot(Access(tree, access.actor)) as now:
         with snapshot(access) as seen:
-            _require_redactable(now, find_change(now, file_id, number), find_change(seen, file_id, number))
-        _record(access, tree, file_id, number, now.at)
+            # A file that was moved out of the access's sight is gone to it.
+            if find_change(now, file_id, number).after != find_change(seen, file_id, number).after:
+                raise OutOfSight
+        live = File.objects.of(tree).live_at(None).filter(pk=file_id)
+        if live.exists() and number == numbers_of(now, file_id)[-1]:
+            raise CurrentVersion
+        Redaction.objects.get_or_create(
+            tenant_id=tree.tenant_id,
+            tree_id=tree.pk,
+            file_id=file_id,
+            number=number,
+            defaults={
+                "at": now.at,
+                "actor_kind": access.actor.kind,
+                "actor_id": access.actor.id,
+                "actor_name": access.actor.name,
+            },
+        )
         _take_out(now, file_id)
         redact_answers(tree.tenant_id, tree.pk)
         return read_version(access, file_id, number)
-
-
-def _require_redactable(now: Snapshot, change: FileChanged, seen: FileChanged) -> None:
-    """`seen` is the change as the access sees it, to which a file that was moved out of its sight is gone."""
-    if change.after != seen.after:
-        raise OutOfSight
-    live = File.objects.of(now.access.tree).live_at(None).filter(pk=change.file_id)
-    if live.exists() and change.number == numbers_of(now, change.file_id)[-1]:
-        raise CurrentVersion
-
-
-def _record(access: Access, tree: Tree, file_id: UUID, number: int, at: datetime) -> None:
-    Redaction.objects.get_or_create(
-        tenant_id=tree.tenant_id,
-        tree_id=tree.pk,
-        file_id=file_id,
-        number=number,
-        defaults={
-            "at": at,
-            "actor_kind": access.actor.kind,
-            "actor_id": access.actor.id,
-            "actor_name": access.actor.name,
-        },
-    )
 
 
 def _take_out(now: Snapshot, file_id: UUID) -> None:
@@ -71,8 +62,24 @@ def _take_out(now: Snapshot, file_id: UUID) -> None:
     # Not changed but replaced, so that whatever was derived from a row goes with it.
     Block.objects.of(tree).filter(pk__in=[row.pk for row in gone]).delete()
     statements.insert_blocks([_emptied(row) for row in gone], language=tree.language)
-    _forget_supersessions(tree)
-    _forget_description(tree, file_id, numbers, redacted)
+    # What emptied rows superseded is forgotten, unless what they did to an entry is found by it.
+    every = Block.objects.of(tree)
+    for row in every.filter(size=0).exclude(supersedes=""):
+        if not every.entries().filter(entry_id=row.supersedes, superseded_in=row.added_in).exists():
+            every.filter(pk=row.pk).update(supersedes="")
+    # What the row of a deleted file says is true of the last content that it had.
+    file = File.objects.of(tree).filter(pk=file_id, removed_in__isnull=False)
+    for removed_in in file.values_list("removed_in", flat=True):
+        last = bisect_left(numbers, removed_in or 0) - 1
+        if last >= 0 and numbers[last] in redacted:
+            file.update(sha256="", size=0, lines=0)
+
+
+def _versions_with(row: Block, numbers: Sequence[int]) -> set[int]:
+    """The versions of a file, whose numbers are given in order, in which one of its closed rows stood."""
+    first = max(bisect_right(numbers, row.added_in) - 1, 0)
+    end = bisect_left(numbers, row.removed_in or 0)
+    return set(numbers[first : max(end, first + 1)])
 
 
 def _emptied(row: Block) -> Block:
@@ -91,27 +98,3 @@ def _emptied(row: Block) -> Block:
         expires_at=row.expires_at,
         supersedes=row.supersedes,
     )
-
-
-def _forget_supersessions(tree: Tree) -> None:
-    """Forget what emptied rows superseded, unless what they did to an entry is found by it."""
-    every = Block.objects.of(tree)
-    for row in every.filter(size=0).exclude(supersedes=""):
-        if not every.entries().filter(entry_id=row.supersedes, superseded_in=row.added_in).exists():
-            every.filter(pk=row.pk).update(supersedes="")
-
-
-def _versions_with(row: Block, numbers: Sequence[int]) -> set[int]:
-    """The versions of a file, whose numbers are given in order, in which one of its closed rows stood."""
-    first = max(bisect_right(numbers, row.added_in) - 1, 0)
-    end = bisect_left(numbers, row.removed_in or 0)
-    return set(numbers[first : max(end, first + 1)])
-
-
-def _forget_description(tree: Tree, file_id: UUID, numbers: Sequence[int], redacted: set[int]) -> None:
-    """What the row of a deleted file says is true of the last content that it had."""
-    file = File.objects.of(tree).filter(pk=file_id, removed_in__isnull=False)
-    for removed_in in file.values_list("removed_in", flat=True):
-        last = bisect_left(numbers, removed_in or 0) - 1
-        if last >= 0 and numbers[last] in redacted:
-            file.update(sha256="", size=0, lines=0)

@@ -7,6 +7,7 @@ from memsvc.tree import entries, files, router
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.errors import EntryNotFound, FileNotFound
+from memsvc.tree.history.entry_history import first_standing
 from memsvc.tree.history.timeline import Places
 from memsvc.tree.models import Block, File
 from memsvc.tree.scope import Change
@@ -30,11 +31,12 @@ def restore(change: Change, access: Access, revision: int, folder: str) -> set[s
     gone = [now[path] for path in held if path not in was]
     if gone:
         files.close_files(change, gone)
-    back = {
-        path
-        for path, rows in sorted(was.items())
-        if _bring_back(change, path, rows, now[path] if path in held else None, revision)
-    }
+    back: set[str] = set()
+    for path, rows in sorted(was.items()):
+        file = now[path] if path in held else files.create(change, path)
+        filled = files.fill(change, file, content(rows, revision), expiries=files.expiries_of(rows))
+        if filled is not None or path not in held:
+            back.add(path)
     if gone or back:
         indexes = filter(is_router, was.keys() | same)
         tell_index(change, gone=[file.path for file in gone], back=back, indexes=indexes)
@@ -51,12 +53,6 @@ def _held(view: Snapshot, found: dict[str, File], same: set[str]) -> dict[str, l
             if shown or not rows:
                 held[path] = shown
     return held
-
-
-def _bring_back(change: Change, path: str, rows: Sequence[Block], now: File | None, revision: int) -> bool:
-    file = now or files.create(change, path)
-    filled = files.fill(change, file, content(rows, revision), expiries=files.expiries_of(rows))
-    return now is None or filled is not None
 
 
 def tell_index(change: Change, *, gone: Iterable[str], back: Iterable[str], indexes: Iterable[str]) -> None:
@@ -79,14 +75,21 @@ def restore_entry(change: Change, access: Access, entry_id: str, revision: int) 
     change.tree.require_revision(revision)
     was = _entry_at(change, access, entry_id, revision)
     text = content([was], revision).lstrip(b"\r\n")
-    now = _entry_now(change, entry_id)
+    try:
+        now = entries.visible_entry(change, entry_id)
+    except EntryNotFound:
+        now = None
     path = now.file.path if now else was.file.path
     file = now.file if now else files.find(change, path)
     created = file is None
     file = file or files.create(change, path)
     every = list(files.live_blocks(file))
     rows = files.visible_at(change, every)
-    data = b"".join(_replaced(rows, now, text, file)) if now else _appended(content(rows), text, file)
+    if now:
+        data = b"".join(_replaced(rows, now, text, file))
+    else:
+        data = content(rows)
+        data += append_to(last_part(cut_file(file.path, data)), "", newline=file.newline) + text
     filled = files.fill(change, file, data, expiries=files.expiries_of([was]), every=every)
     if created or filled is not None:
         tell_index(change, gone=[], back=[path], indexes=[])
@@ -98,19 +101,10 @@ def _entry_at(change: Change, access: Access, entry_id: str, revision: int) -> B
     named = Block.objects.of(change.tree).entries().live_at(revision).filter(entry_id=entry_id)
     blocks = files.visible_at(change, list(named.select_related("file").order_by("position")))
     places = Places(Snapshot(access, None, change.at), {block.file_id for block in blocks})
-    found = [
-        (path, block) for block in blocks if (path := places.in_sight(block.file_id, revision)) is not None
-    ]
-    if not found:
+    found = first_standing(blocks, places, revision)
+    if found is None:
         raise EntryNotFound(entry_id)
-    return min(found, key=lambda place: (place[0], place[1].position))[1]
-
-
-def _entry_now(change: Change, entry_id: str) -> Block | None:
-    try:
-        return entries.visible_entry(change, entry_id)
-    except EntryNotFound:
-        return None
+    return found[1]
 
 
 def _replaced(rows: Sequence[Block], old: Block, text: bytes, file: File) -> Iterable[bytes]:
@@ -124,8 +118,3 @@ def _replaced(rows: Sequence[Block], old: Block, text: bytes, file: File) -> Ite
         if row is not rows[-1]:
             missing_line_end = b"" if text.endswith(b"\n") else file.newline.encode()
             yield code_end(text, newline=file.newline) or missing_line_end
-
-
-def _appended(before: bytes, text: bytes, file: File) -> bytes:
-    last = last_part(cut_file(file.path, before))
-    return before + append_to(last, "", newline=file.newline) + text

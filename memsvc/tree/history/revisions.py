@@ -73,13 +73,9 @@ def _numbers_below(now: Snapshot, folder: str) -> set[int]:
     return {
         number
         for number, file_id in found
-        if any(_saw(placement, number) for placement in placements[file_id])
+        # It stood there in the revision, or until it.
+        if any(each.is_live_at(number) or each.removed_in == number for each in placements[file_id])
     }
-
-
-def _saw(placement: File, number: int) -> bool:
-    """Whether a file stood at a path in a revision, or until it."""
-    return placement.is_live_at(number) or placement.removed_in == number
 
 
 def revision_at(access: Access, at: datetime) -> int:

@@ -13,7 +13,7 @@ from memsvc.tree import files, router
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.errors import IsFolder, PathTaken, RevisionNotFound, TooLarge
-from memsvc.tree.history.lines import Range, line_differences, lines_of
+from memsvc.tree.history.lines import line_differences, lines_of
 from memsvc.tree.history.restore import tell_index
 from memsvc.tree.history.timeline import Places, held, touched
 from memsvc.tree.models import Block, File, Revision
@@ -241,21 +241,13 @@ def merge(base: bytes, other: bytes, current: bytes) -> bytes | None:
     parts: list[bytes] = []
     done = 0
     for i1, i2, j1, j2 in line_differences(base_lines, other_lines):
-        if any(_meet((i1, i2), (t1, t2)) for t1, t2, _, _ in theirs):
+        # Ranges meet that share a line, or put lines in at the same place.
+        if any((i1, i2) == (t1, t2) or (i1 < t2 and t1 < i2) for t1, t2, _, _ in theirs):
             return None
-        start = i1 + _shift(theirs, i1)
+        # Where the line stands in the current content.
+        start = i1 + next((u2 - t2 for _, t2, _, u2 in reversed(theirs) if t2 <= i1), 0)
         parts += [*current_lines[done:start], *other_lines[j1:j2]]
         done = start + i2 - i1
     parts += current_lines[done:]
     # A last line without an end can't have anything put behind it.
     return None if any(not line.endswith(b"\n") for line in parts[:-1]) else b"".join(parts)
-
-
-def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether two ranges of lines share one, or put lines in at the same place."""
-    return one == other or (one[0] < other[1] and other[0] < one[1])
-
-
-def _shift(theirs: Sequence[Range], line: int) -> int:
-    """How far a line of the base has moved in the current content."""
-    return next((j2 - i2 for _, i2, _, j2 in reversed(theirs) if i2 <= line), 0)

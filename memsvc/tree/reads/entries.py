@@ -67,15 +67,12 @@ def get_entry(access: Access, entry_id: str, *, revision: int | None = None) -> 
     """The entry with an id, superseded or not. Of several that the access sees, the first in path order has it."""
     entry_id = _searchable(entry_id, "id")
     with snapshot(access, revision) as now:
-        found = read_blocks(now, _named(now, entry_id) or _first_named(now, entry_id))
+        block = statements.entry_with_id(access.tree, entry_id) if revision is None else None
+        is_seen = block is not None and now.shows(block) and access.sees(block.file.path)
+        found = read_blocks(now, [block] if block and is_seen else _first_named(now, entry_id))
     if not found:
         raise EntryNotFound(entry_id)
     return found[0]
-
-
-def _named(now: Snapshot, entry_id: str) -> list[Block]:
-    block = statements.entry_with_id(now.access.tree, entry_id) if now.revision is None else None
-    return [block] if block and now.shows(block) and now.access.sees(block.file.path) else []
 
 
 def _first_named(now: Snapshot, entry_id: str) -> list[Block]:
@@ -140,7 +137,10 @@ def _page(
         for needle in needles:
             entries = entries.filter(search_text__contains=needle)
         if cursor is not None:
-            entries = entries.filter(_beyond(cursor, oldest_first))
+            created, pk = after_entry(cursor)
+            place = Row(Value(created, DateTimeField()), Value(pk, UUIDField()))
+            compared = GreaterThan if oldest_first else LessThan
+            entries = entries.filter(Q(compared(Row(F("created"), F("pk")), place)))
         order = ("created", "pk") if oldest_first else ("-created", "-pk")
         rows = list(entries.order_by(*order)[: limit + 1])
         items = read_blocks(now, rows[:limit])
@@ -150,10 +150,7 @@ def _page(
 
 def matching(now: Snapshot, wanted: EntryFilter) -> BlockQuerySet:
     """The entries of a moment that the access sees and that pass a filter."""
-    return _within(now, _filtered(now, now.blocks().entries(), wanted), wanted.path_prefix)
-
-
-def _filtered(now: Snapshot, entries: BlockQuerySet, wanted: EntryFilter) -> BlockQuerySet:
+    entries = now.blocks().entries()
     if wanted.category is not None:
         entries = entries.filter(category=wanted.category)
     if wanted.kind is not None:
@@ -180,7 +177,7 @@ def _filtered(now: Snapshot, entries: BlockQuerySet, wanted: EntryFilter) -> Blo
     if wanted.active is not None:
         holds = active(now.revision)
         entries = entries.filter(holds if wanted.active else ~holds)
-    return entries
+    return _within(now, entries, wanted.path_prefix)
 
 
 class Row(Func):
@@ -188,13 +185,6 @@ class Row(Func):
 
     function = "ROW"
     output_field = BooleanField()
-
-
-def _beyond(cursor: str, oldest_first: bool) -> Q:
-    created, pk = after_entry(cursor)
-    place = Row(Value(created, DateTimeField()), Value(pk, UUIDField()))
-    compared = GreaterThan if oldest_first else LessThan
-    return Q(compared(Row(F("created"), F("pk")), place))
 
 
 def _within(now: Snapshot, entries: BlockQuerySet, path_prefix: str | None) -> BlockQuerySet:

@@ -94,21 +94,20 @@ class ExportSource:
 def _groups(now: Snapshot) -> Iterator[list[tuple[File, Listed]]]:
     group: list[tuple[File, Listed]] = []
     size = 0
-    for file, listed in _described(now):
-        if group and size + listed.size > _GROUP_BYTES:
-            yield group
-            group, size = [], 0
-        group.append((file, listed))
-        size += listed.size
-    if group:
-        yield group
-
-
-def _described(now: Snapshot) -> Iterator[tuple[File, Listed]]:
     files = now.files().order_by("path").iterator(chunk_size=_FILES_AT_ONCE)
     for some in batched(files, _FILES_AT_ONCE):
         by_path = {listed.path: listed for listed in now.listed(some)}
-        yield from ((file, by_path[file.path]) for file in some if file.path in by_path)
+        for file in some:
+            listed = by_path.get(file.path)
+            if listed is None:
+                continue
+            if group and size + listed.size > _GROUP_BYTES:
+                yield group
+                group, size = [], 0
+            group.append((file, listed))
+            size += listed.size
+    if group:
+        yield group
 
 
 @contextmanager

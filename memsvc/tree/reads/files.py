@@ -40,20 +40,17 @@ def list_folder(access: Access, folder: str | None, *, revision: int | None = No
     with snapshot(access, revision) as now:
         below = now.files().under(folder)
         files = now.listed(list(below.filter(parent=folder)))
-        found = files + _folders(now, folder)
+        deeper = below.exclude(parent=folder).order_by()
+        parents = set(deeper.filter(next_expiry__isnull=True).values_list("parent", flat=True).distinct())
+        # A folder whose files are all hidden is hidden with them.
+        expiring = now.listed(list(deeper.filter(next_expiry__isnull=False)))
+        parents |= {parent_of(each.path) for each in expiring}
+        base = folder.rstrip("/")
+        names = {parent.removeprefix(base + "/").split("/", 1)[0] for parent in parents}
+        found = files + [Listed(path=f"{base}/{name}", is_dir=True) for name in names]
         if not found and folder not in ("/", access.prefix):
             raise NotFolder(folder) if now.has_file(folder) else FolderNotFound(folder)
     return sorted(found, key=lambda each: each.path + "/" * each.is_dir)
-
-
-def _folders(now: Snapshot, folder: str) -> list[Listed]:
-    deeper = now.files().under(folder).exclude(parent=folder).order_by()
-    parents = set(deeper.filter(next_expiry__isnull=True).values_list("parent", flat=True).distinct())
-    # A folder whose files are all hidden is hidden with them.
-    parents |= {parent_of(each.path) for each in now.listed(list(deeper.filter(next_expiry__isnull=False)))}
-    base = folder.rstrip("/")
-    names = {parent.removeprefix(base + "/").split("/", 1)[0] for parent in parents}
-    return [Listed(path=f"{base}/{name}", is_dir=True) for name in names]
 
 
 def list_files(
@@ -119,12 +116,6 @@ def _is_text(now: Snapshot, file: File) -> bool:
     return not blocks.filter(raw__isnull=False).exists() or decodes(content(blocks, now.revision))
 
 
-def _etag(now: Snapshot, file: File, listed: Listed) -> str:
-    if now.revision is None and file.next_expiry is None:
-        return etag_of(file)
-    return version_tag(file, revision=listed.revision, size=listed.size)
-
-
 def read_lines(
     access: Access, path: str, *, offset: int = 0, limit: int = 2000, revision: int | None = None
 ) -> Window:
@@ -139,7 +130,9 @@ def read_lines(
     offset = min(wanted, _MAX_LINES)
     with snapshot(access, revision) as now:
         file, listed = now.file(path)
-        etag = _etag(now, file, listed)
+        is_known = revision is None and file.next_expiry is None
+        version = version_tag(file, revision=listed.revision, size=listed.size)
+        etag = etag_of(file) if is_known else version
         if not _is_text(now, file):
             return _page(file, listed, etag, binary=content(now.blocks_of(file), revision))
         skipped, rows = _blocks_of_window(now, file, offset, limit)

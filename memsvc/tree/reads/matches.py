@@ -78,16 +78,12 @@ def _lines_with(
         data = content(now.blocks_of(file), now.revision)
         if not decodes(data):
             continue
+        lines = _LINE_END.split(data.decode())
         number = 1
-        for line in _lines(data.decode()):
+        for line in lines if lines[-1] else lines[:-1]:
             if pattern in line:
                 yield Match(file.path, number, line)
             number += count_lines(line + "\n")
-
-
-def _lines(text: str) -> list[str]:
-    lines = _LINE_END.split(text)
-    return lines if lines[-1] else lines[:-1]
 
 
 def _files_with(now: Snapshot, pattern: str, folder: str) -> list[File]:

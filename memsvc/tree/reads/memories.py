@@ -94,21 +94,20 @@ def _described(
 ) -> dict[UUID, Memory]:
     """Memories by id, with text of up to `up_to` bytes; None asks for no text."""
     versions = current_versions(now, [file for file, _ in files])
-    return {file.pk: _memory(now, file, listed, versions[file.pk], up_to) for file, listed in files}
-
-
-def _memory(now: Snapshot, file: File, listed: Listed, version: int, up_to: int | None) -> Memory:
-    if up_to is None and file.sha256 and file.next_expiry is None:
-        held = Held(None, file.sha256, listed.size)
-    else:
-        held = held_by(now.blocks_of(file), None, up_to=up_to)
-    return Memory(
-        id=file.pk,
-        version=version,
-        path=file.path,
-        text=held.text,
-        sha256=held.sha256,
-        size=held.size,
-        created_at=file.created_at,
-        updated_at=listed.modified_at or file.modified_at,
-    )
+    found: dict[UUID, Memory] = {}
+    for file, listed in files:
+        if up_to is None and file.sha256 and file.next_expiry is None:
+            held = Held(None, file.sha256, listed.size)
+        else:
+            held = held_by(now.blocks_of(file), None, up_to=up_to)
+        found[file.pk] = Memory(
+            id=file.pk,
+            version=versions[file.pk],
+            path=file.path,
+            text=held.text,
+            sha256=held.sha256,
+            size=held.size,
+            created_at=file.created_at,
+            updated_at=listed.modified_at or file.modified_at,
+        )
+    return found

@@ -8,7 +8,7 @@ from memsvc.format.text import folded
 from memsvc.tree import router, statements
 from memsvc.tree.access import Access
 from memsvc.tree.files import live_blocks
-from memsvc.tree.models import Block, BlockQuerySet, File, Tree
+from memsvc.tree.models import Block, File, Tree
 from memsvc.tree.router import Origin, RowUpdate
 from memsvc.tree.scope import read_transaction
 from memsvc.tree.visibility import FOR_GOOD, active, visible
@@ -57,9 +57,9 @@ def _wrong_in(tree: Tree, file: File, block: Block, row: IndexRow) -> Iterator[s
     if missing and len(row.tags) < MAX_ROW_TAGS:
         yield f"lacks the tags {missing!r}"
     unknown = mark.tags.difference(update.tags)
-    borne_out = {
-        tag for (tags,) in _live(file).values_list("tags").filter(tags__overlap=[*unknown]) for tag in tags
-    }
+    live = live_blocks(file).entries().filter(visible(FOR_GOOD), active(None))
+    tagged = live.filter(tags__overlap=[*unknown]).values_list("tags", flat=True)
+    borne_out = {tag for tags in tagged for tag in tags}
     if unknown - borne_out:
         yield f"has the tags {sorted(unknown - borne_out)!r}, which no live entry has"
 
@@ -72,7 +72,3 @@ def _is_said_further_up(file: File, description: str, update: RowUpdate) -> bool
         and entry.created >= update.created
         for entry in statements.ever_said(file, folded(description[:100]), live=True)
     )
-
-
-def _live(file: File) -> BlockQuerySet:
-    return live_blocks(file).entries().filter(visible(FOR_GOOD), active(None))

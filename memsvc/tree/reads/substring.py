@@ -7,7 +7,7 @@ from django.db.models.lookups import GreaterThan
 
 from memsvc.contract.entries import EntryRead
 from memsvc.contract.files import Page
-from memsvc.format import MemoryEntry, checked_text
+from memsvc.format import checked_text
 from memsvc.format.text import case_folded, folded
 from memsvc.tree.access import Access
 from memsvc.tree.cursors import after_place, cursor_of_place
@@ -22,8 +22,6 @@ from memsvc.tree.reads.entries import (
     read_blocks,
 )
 from memsvc.tree.snapshot import snapshot
-
-_ORDER = ("-created", "file__path", "position", "pk")
 
 
 def search_substring(
@@ -44,14 +42,16 @@ def search_substring(
     limit = max(1, min(limit, MAX_FOUND))
     found: list[tuple[EntryRead, str]] = []
     with snapshot(access, revision) as now:
-        entries = _about(matching(now, wanted), needle).select_related("file").order_by(*_ORDER)
+        entries = _about(matching(now, wanted), needle).select_related("file")
+        entries = entries.order_by("-created", "file__path", "position", "pk")
         size = limit + 1
         while True:
             chunk = entries.filter(_behind(cursor)) if cursor else entries
             rows = list(chunk[:size])
             for row, read in zip(rows, read_blocks(now, rows), strict=True):
                 cursor = cursor_of_place(read.entry.created, row.file.path, row.position, row.pk)
-                if needle in _text_of(read.entry):
+                text = " ".join((read.entry.summary, read.entry.body, *read.entry.tags))
+                if needle in case_folded(text):
                     found.append((read, cursor))
             if len(found) > limit or len(rows) < size:
                 break
@@ -82,10 +82,6 @@ def _behind_fields() -> Combinable:
         for place in (-1, -2)
     )
     return Case(When(source="", then=last), default=last + before, output_field=IntegerField())
-
-
-def _text_of(entry: MemoryEntry) -> str:
-    return case_folded(" ".join((entry.summary, entry.body, *entry.tags)))
 
 
 def _behind(cursor: str) -> Q:
