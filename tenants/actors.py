@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from memsvc.contract.requests import checked_run_id
+
 
 class ActorKind(StrEnum):
     KEY = "key"
@@ -13,11 +15,18 @@ class ActorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """An API key, a member, a job or the service itself; `id` stays unique when a name is used again."""
+    """An API key, a member, a job or the service itself; `id` stays unique when a name is used again.
+
+    `run_id` says in which run of an agent it acts, where that is known: up to 200 characters. Raises `InvalidText`.
+    """
 
     kind: ActorKind
     id: str
     name: str
+    run_id: str = ""
+
+    def __post_init__(self) -> None:
+        checked_run_id(self.run_id)
 
 
 SYSTEM = Actor(ActorKind.SYSTEM, "system", "memsvc")

@@ -11,6 +11,7 @@ from memsvc.api.serializers import BlameQuery, DiffQuery, RestoreInput, Revision
 from memsvc.api.views import TreeView
 from memsvc.contract.files import Items, Page
 from memsvc.contract.history import EntryVersion, FileDiff, Restored, RevisionRead
+from memsvc.contract.requests import RevisionsRequest
 from memsvc.tree import reads, services
 from tenants.scopes import Scope
 
@@ -30,9 +31,7 @@ class RevisionsView(TreeView):
 
     def get(self, request: Request, tree: str) -> Response:
         params = self.params
-        wanted = reads.RevisionFilter(
-            actor=params["actor"], path=params["path"], since=params["since"], until=params["until"]
-        )
+        wanted = RevisionsRequest(**params)
         page = reads.list_revisions(self.access, wanted, cursor=params["cursor"], limit=params["limit"])
         return answer(page, Page[RevisionRead])
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 HEADER = "Idempotency-Key"
 KEPT_HEADERS = ("ETag", "Location")
 # Visible ASCII, as the header's length allows.
-_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+PATTERN = "[!-~]{1,255}"
 
 type Write = Callable[..., HttpResponse]
 
@@ -41,7 +41,7 @@ def done_once(write: Write) -> Write:
         key = request.headers.get(HEADER)
         if key is None:
             return write(view, request, **names)
-        if not _KEY.fullmatch(key):
+        if not re.fullmatch(PATTERN, key):
             raise InvalidRequest(f"{HEADER} must be 1 to 255 visible ASCII characters.")
         return _done_once(view, request, key, lambda: write(view, request, **names))
 

@@ -2,11 +2,13 @@
 
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, cast
 from uuid import UUID
 
 from django.conf import settings
+from django.http.request import HttpHeaders
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.parsers import BaseParser
@@ -15,12 +17,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from memsvc.api import problems
+from memsvc.api import idempotency, problems
 from memsvc.api.gate import unmarked
-from memsvc.api.idempotency import done_once
 from memsvc.api.parsers import StrictJSONParser, require_plain_body
 from memsvc.api.serializers import Input, NoQuery, Query
 from memsvc.contract.errors import ErrorCode, Refused
+from memsvc.contract.requests import MAX_RUN_ID_CHARACTERS, RUN_ID_HEADER, RUN_ID_PATTERN, run_id_in_header
 from memsvc.tree.access import Access
 from memsvc.tree.errors import TreeNotFound
 from memsvc.tree.models import Tree
@@ -29,6 +31,19 @@ from tenants.authentication import Caller, KeyAuthentication
 from tenants.models import ApiKey
 from tenants.scopes import Scope
 
+# What every method that changes something takes beside its body: the pattern of a value, and what it does.
+WRITE_HEADERS: Mapping[str, tuple[str, str]] = {
+    idempotency.HEADER: (
+        idempotency.PATTERN,
+        "Makes a repeat of this very request answer what the first one did, and do nothing.",
+    ),
+    RUN_ID_HEADER: (
+        RUN_ID_PATTERN,
+        f"Which run of an agent asks, for the history: up to {MAX_RUN_ID_CHARACTERS} characters. A blank, a percent "
+        "sign and what is not ASCII come percent-encoded, in UTF-8.",
+    ),
+}
+_RUN_ID = HttpHeaders.to_wsgi_name(RUN_ID_HEADER)
 METHODS = ("get", "post", "put", "patch", "delete")
 
 
@@ -65,7 +80,7 @@ class TenantView(APIView):
             )
         for method, scope in cls.scopes.items():
             if method != "GET" and scope is not Scope.READ and method.lower() in vars(cls):
-                setattr(cls, method.lower(), done_once(vars(cls)[method.lower()]))
+                setattr(cls, method.lower(), idempotency.done_once(vars(cls)[method.lower()]))
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
@@ -89,9 +104,12 @@ class TenantView(APIView):
         if scope not in self.caller.scopes:
             raise Refused(f"This needs a key with the scope '{scope}'.", code=ErrorCode.MISSING_SCOPE)
 
-    @property
+    @cached_property
     def caller(self) -> Caller:
-        return cast(Caller, self.request.auth)
+        """Who asks, in the run that the request names."""
+        known = cast(Caller, self.request.auth)
+        run_id = run_id_in_header(self.request.META.get(_RUN_ID, ""))
+        return replace(known, actor=replace(known.actor, run_id=run_id)) if run_id else known
 
     def body(self, shape: type[Input]) -> dict[str, Any]:
         """The checked fields of the JSON body."""

@@ -20,6 +20,7 @@ import httpx
 from memsvc.client.calls import AsOf, Calls
 from memsvc.client.connection import DEFAULT_TIMEOUT, AsyncConnection, Connection, RetryPolicy, headers_of
 from memsvc.client.records import Listed
+from memsvc.contract.requests import run_id_headers
 
 # The name of an export, and its media type.
 _ZIP: Final = ("export.zip", "application/zip")
@@ -36,6 +37,7 @@ class MemsvcClient(Calls[Connection]):
 
     `revision` in a read gives the tree as of that revision, by its number or by an instant; `if_match` in a change is
     the etag that a read gave and makes the change fail with PreconditionFailed when somebody else was faster.
+    `run_id` says which run of an agent asks: up to 200 characters, kept with every revision that the client makes.
     """
 
     def __init__(
@@ -44,11 +46,13 @@ class MemsvcClient(Calls[Connection]):
         api_key: str,
         *,
         tree: str = "default",
+        run_id: str = "",
         timeout: float | httpx.Timeout = DEFAULT_TIMEOUT,
         retries: RetryPolicy | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        http = httpx.Client(headers=headers_of(api_key), timeout=timeout, transport=transport)
+        headers = headers_of(api_key) | run_id_headers(run_id)
+        http = httpx.Client(headers=headers, timeout=timeout, transport=transport)
         super().__init__(Connection(http, base_url, retries), tree)
 
     def __enter__(self) -> Self:
@@ -100,11 +104,13 @@ class AsyncMemsvcClient(Calls[AsyncConnection]):
         api_key: str,
         *,
         tree: str = "default",
+        run_id: str = "",
         timeout: float | httpx.Timeout = DEFAULT_TIMEOUT,
         retries: RetryPolicy | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        http = httpx.AsyncClient(headers=headers_of(api_key), timeout=timeout, transport=transport)
+        headers = headers_of(api_key) | run_id_headers(run_id)
+        http = httpx.AsyncClient(headers=headers, timeout=timeout, transport=transport)
         super().__init__(AsyncConnection(http, base_url, retries), tree)
 
     async def __aenter__(self) -> Self:

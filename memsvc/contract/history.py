@@ -13,7 +13,10 @@ from memsvc.format.entries import MemoryEntry
 
 @dataclass(frozen=True, slots=True)
 class RevisionRead:
-    """One committed change of a tree: who made it (a key, a member, a job or the system), when, and why."""
+    """One committed change of a tree: who made it (a key, a member, a job or the system), when, and why.
+
+    `run_id` is which run of an agent asked for it, in the words of whoever runs it; empty where it wasn't said.
+    """
 
     number: int
     at: datetime
@@ -22,6 +25,7 @@ class RevisionRead:
     actor_name: Annotated[str, Inside("actor"), Named("name")]
     action: str
     message: str
+    run_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,30 @@
 A field that is left at its default is not sent. What the service checks beyond the type is said by the marks.
 """
 
+import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields
 from datetime import UTC, datetime
 from enum import Enum, StrEnum
+from string import punctuation
 from typing import Annotated, Any, Final, Literal, cast
+from urllib.parse import quote, unquote_to_bytes
 
 from memsvc.contract.wire import Json, Named, Wire, members_of
 from memsvc.format.entries import DEFAULT_SOURCE, Confidence, Kept
 from memsvc.format.layout import MemoryCategory, MemoryKind
+from memsvc.format.refusals import InvalidText
+from memsvc.format.text import checked_text
 
 # Of a page of a list.
 MAX_PAGE: Final = 1000
 MAX_PATTERN_BYTES: Final = 4096
 MAX_MESSAGE_BYTES: Final = 1000
+MAX_RUN_ID_CHARACTERS: Final = 200
+RUN_ID_HEADER: Final = "Memsvc-Run-Id"
+# Headers hold no more than this safely, and lose blanks at their ends.
+RUN_ID_PATTERN: Final = "([!-$&-~]|%[0-9A-Fa-f]{2})*"
+_CONTROL: Final = re.compile("[\x00-\x1f\x7f-\x9f]")
 
 
 class Takes(Enum):
@@ -183,13 +193,22 @@ class SuccessorRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RevisionsRequest:
-    """Which revisions to list, newest first: by an actor's id, of a file or folder, of a time."""
+class RevisionFilter:
+    """Which revisions are wanted: by an actor's id, of a file or folder, of a time (`since` until before `until`), of a
+    run; those that name no run with an empty `run_id`.
+    """
 
     actor: str | None = None
     path: Annotated[str | None, Takes.FOLDER] = "/"
     since: datetime | None = None
     until: datetime | None = None
+    run_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionsRequest(RevisionFilter):
+    """Which revisions to list, newest first."""
+
     limit: Annotated[int | None, PageSize(100)] = None
     cursor: str | None = None
 
@@ -204,6 +223,35 @@ class UndoRequest:
     dry_run: bool = False
     skip_conflicts: bool = False
     message: Message = ""
+
+
+def checked_run_id(run_id: str) -> str:
+    """`run_id` if it can say which run of an agent asks: up to 200 characters, no controls. Raises `InvalidText`."""
+    if len(run_id) > MAX_RUN_ID_CHARACTERS:
+        raise InvalidText(f"run_id is too long: at most {MAX_RUN_ID_CHARACTERS} characters; shorten it")
+    checked_text(run_id, field="run_id", max_bytes=4 * MAX_RUN_ID_CHARACTERS)
+    if found := _CONTROL.search(run_id):
+        raise InvalidText(f"run_id holds a control character at character {found.start()}; take it out")
+    return run_id
+
+
+def run_id_headers(run_id: str) -> dict[str, str]:
+    """The header with a run's id, or none; what no header holds as it is stands in it percent-encoded, in UTF-8."""
+    sent = quote(checked_run_id(run_id), safe=punctuation.replace("%", ""))
+    return {RUN_ID_HEADER: sent} if sent else {}
+
+
+def run_id_in_header(value: str) -> str:
+    """The run's id that `run_id_headers` made such a value of. Raises `InvalidText`."""
+    if not re.fullmatch(RUN_ID_PATTERN, value):
+        raise InvalidText(
+            f"{RUN_ID_HEADER} takes visible ASCII; send blanks, other characters and the percent sign "
+            "percent-encoded, in UTF-8"
+        )
+    try:
+        return checked_run_id(unquote_to_bytes(value).decode())
+    except UnicodeDecodeError:
+        raise InvalidText(f"{RUN_ID_HEADER} holds percent-escapes that are no UTF-8") from None
 
 
 def given(request: Any) -> dict[str, Json]:

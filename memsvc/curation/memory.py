@@ -119,8 +119,11 @@ class EntryAdmin(ReadOnlyAdmin):
 
 @admin.register(Revision)
 class RevisionAdmin(ReadOnlyAdmin):
-    list_display = ("number", "tree", "tenant", "at", "actor_name", "actor_kind", "action", "message")
-    fields = ("tenant", "tree", "number", "at", "actor_name", "actor_kind", "actor_id", "action", "message")
+    # What leads to its page, and what its row says; the id of the actor is on the page only.
+    list_display = (
+        "number",
+        *(each.name for each in Revision._meta.fields if each.name not in ("id", "number", "actor_id")),
+    )
     list_select_related = ("tree", "tenant")
     search_fields = ("actor_name", "message")
     ordering = ("-at", "-pk")

@@ -100,14 +100,12 @@ def clone_tree(access: Access, name: str, *, revision: int | None = None) -> Tre
         source.require_revision(number)
         copy = create_tree(source.tenant, name, description=source.description, language=source.language)
         _copy(source, copy, number)
-        made = Revision(
+        made = Revision.by(
+            access.actor,
             tenant_id=copy.tenant_id,
             tree_id=copy.pk,
             number=1,
             at=datetime.now(tz=UTC),
-            actor_kind=access.actor.kind,
-            actor_id=access.actor.id,
-            actor_name=access.actor.name,
             action="tree.clone",
             message=f"clone of '{source.name}' as of revision {number}",
         )

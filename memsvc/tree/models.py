@@ -8,7 +8,7 @@ first migration as SQL, because a plain one would let a row point into another t
 """
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
@@ -18,13 +18,14 @@ from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from memsvc.contract.accounts import LANGUAGES
+from memsvc.contract.requests import RevisionFilter
 from memsvc.database.ids import uuid7
-from memsvc.format import BlockKind, Confidence, MemoryCategory
+from memsvc.format import BlockKind, Confidence, MemoryCategory, in_utc
 from memsvc.format.terms import Terms
 from memsvc.tree import visibility
 from memsvc.tree.errors import RevisionNotFound, RevisionPruned
 from memsvc.tree.visibility import EXPIRING
-from tenants.actors import ActorKind
+from tenants.actors import Actor, ActorKind
 from tenants.models import Tenant
 
 DEFAULT_LANGUAGE = "english"
@@ -346,6 +347,21 @@ class Block(TreeRow):
         return self.size == 0
 
 
+class RevisionQuerySet(OfTreeQuerySet["Revision"]):
+    def matching(self, wanted: RevisionFilter) -> Self:
+        """Those that a filter asks for by what their rows say; of what they changed these say nothing."""
+        found = self
+        if wanted.actor is not None:
+            found = found.filter(actor_id=wanted.actor)
+        if wanted.since is not None:
+            found = found.filter(at__gte=in_utc(wanted.since))
+        if wanted.until is not None:
+            found = found.filter(at__lt=in_utc(wanted.until))
+        if wanted.run_id is not None:
+            found = found.filter(run_id=wanted.run_id)
+        return found
+
+
 class Revision(models.Model):
     """One committed change of a tree; numbers have no gaps, and all that carries one happened at once."""
 
@@ -359,18 +375,39 @@ class Revision(models.Model):
     actor_kind = models.CharField(max_length=8, choices=[(kind.value, kind.value) for kind in ActorKind])
     actor_id = models.TextField()
     actor_name = models.TextField()
+    # Which run of an agent asked for it; empty where that wasn't said.
+    run_id = models.TextField(default="", db_default="", blank=True)
     action = models.CharField(max_length=32)
     message = models.TextField(default="", blank=True)
 
-    objects = OfTreeQuerySet["Revision"].as_manager()
+    objects = RevisionQuerySet.as_manager()
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["tenant", "tree", "number"], name="revision_number_unique")
         ]
+        indexes = [
+            # Of the few revisions of a run, whose tree may have any number of others.
+            models.Index(
+                fields=["tenant", "tree", "run_id", "number"],
+                condition=~Q(run_id=""),
+                name="revision_of_run",
+            )
+        ]
 
     def __str__(self) -> str:
         return f"revision {self.number}"
+
+    @classmethod
+    def by(cls, actor: Actor, **columns: Any) -> Self:
+        """A revision that an actor makes."""
+        return cls(
+            actor_kind=actor.kind,
+            actor_id=actor.id,
+            actor_name=actor.name,
+            run_id=actor.run_id,
+            **columns,
+        )
 
 
 class Redaction(models.Model):

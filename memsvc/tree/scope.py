@@ -142,14 +142,12 @@ def unlocked_transaction(tree: Tree) -> Iterator[None]:
 
 
 def _record(change: Change, action: str, message: str) -> None:
-    revision = Revision(
+    revision = Revision.by(
+        change.access.actor,
         tenant_id=change.tree.tenant_id,
         tree_id=change.tree.pk,
         number=change.number,
         at=change.at,
-        actor_kind=change.access.actor.kind,
-        actor_id=change.access.actor.id,
-        actor_name=change.access.actor.name,
         action=action,
         message=message,
     )

@@ -402,9 +402,8 @@ WITH change AS (
         term_count = term_count + (SELECT coalesce(sum(sign * words), 0) FROM change)
     WHERE tenant_id = %(tenant_id)s AND id = %(tree_id)s
 )
-INSERT INTO tree_revision (id, tenant_id, tree_id, number, at, actor_kind, actor_id, actor_name, action, message)
-VALUES (%(id)s, %(tenant_id)s, %(tree_id)s, %(number)s, %(at)s, %(actor_kind)s, %(actor_id)s, %(actor_name)s,
-        %(action)s, %(message)s)
+INSERT INTO tree_revision ({", ".join(names(Revision))})
+VALUES ({", ".join(f"%({name})s" for name in names(Revision))})
 """
 
 

@@ -209,6 +209,29 @@ def test_a_person_is_a_user_actor(alice: Tenant, api: APIClient, store: str) -> 
     assert versions(api, store, api_key_id="7") == []
 
 
+def test_what_a_run_wrote_is_by_a_session(alice: Tenant, api: APIClient, store: str) -> None:
+    make_memory(api, store, "/a")
+    for path, run in (("/b", "run%201"), ("/c", "run-2")):
+        api.post(
+            f"{store}/memories", {"path": path, "content": "x"}, headers={"Memsvc-Run-Id": run}, format="json"
+        )
+    tree = Tree.objects.get(tenant=alice)
+    person = Actor(ActorKind.MEMBER, "7", "Ada", run_id="run-2")
+    services.write_file(Access(tree, person), "/d", "by hand")
+    key = str(ApiKey.objects.get(tenant=alice).pk)
+
+    assert {each["path"]: each["created_by"] for each in versions(api, store)} == {
+        "/a": {"type": "api_actor", "api_key_id": key},
+        "/b": {"type": "session_actor", "session_id": "run 1"},
+        "/c": {"type": "session_actor", "session_id": "run-2"},
+        "/d": {"type": "user_actor", "user_id": "7"},
+    }
+    assert [each["path"] for each in versions(api, store, session_id="run 1")] == ["/b"]
+    assert [each["path"] for each in versions(api, store, session_id="run-2", limit=1)] == ["/d", "/c"]
+    assert versions(api, store, session_id="run") == []
+    assert [each["path"] for each in versions(api, store, api_key_id=key)] == ["/c", "/b", "/a"]
+
+
 def test_more_versions_than_one_look_takes_come_every_one_once(
     api: APIClient, alice: Tenant, store: str
 ) -> None:

@@ -36,10 +36,20 @@ class PostgresBackend(TreeBackend):
     """The files of `tree` under `root`, which is this backend's "/". No call leaves a database connection behind."""
 
     def __init__(
-        self, tree: Tree, root: str = "/memory/", actor: Actor = SYSTEM, *, root_deletable: bool = False
+        self,
+        tree: Tree,
+        root: str = "/memory/",
+        actor: Actor = SYSTEM,
+        *,
+        run_id: str = "",
+        root_deletable: bool = False,
     ) -> None:
-        """With `root_deletable`, deleting "/" empties the mount instead of being refused; never for a whole tree."""
-        access = Access(tree=tree, actor=actor, prefix=canonical_folder(root))
+        """With `root_deletable`, deleting "/" empties the mount instead of being refused; never for a whole tree.
+
+        `run_id` says in which run the agent acts: up to 200 characters, kept with each revision. Raises `InvalidText`.
+        """
+        acting = replace(actor, run_id=run_id or actor.run_id)
+        access = Access(tree=tree, actor=acting, prefix=canonical_folder(root))
         super().__init__(LocalPort(access), root, root_deletable=root_deletable)
         self._tree_name = tree.name
 

@@ -21,8 +21,8 @@ _MOST_LINES: Final = 2**31 - 1
 class RemoteBackend(TreeBackend):
     """The folder `root` of a tree, as "/" of an agent's file system; for a route at `/memory/` or on its own.
 
-    Give it a MemsvcClient, or a base URL with `api_key` (and `tree`). The key's scopes and prefix decide on the server
-    what it may do.
+    Give it a MemsvcClient, or a base URL with `api_key` (and `tree`, and the `run_id` to keep with each revision). The
+    key's scopes and prefix decide on the server what it may do.
     """
 
     def __init__(
@@ -31,18 +31,19 @@ class RemoteBackend(TreeBackend):
         *,
         api_key: str = "",
         tree: str = "default",
+        run_id: str = "",
         root: str = "/memory/",
         root_deletable: bool = False,
     ) -> None:
         """With `root_deletable`, deleting "/" empties the mount instead of being refused; never for a whole tree."""
         if isinstance(client_or_url, MemsvcClient):
-            if api_key or tree not in {"default", client_or_url.tree}:
+            if api_key or run_id or tree not in {"default", client_or_url.tree}:
                 raise ValueError(
-                    "a client has its key and its tree already; give api_key and tree with a URL only"
+                    "a client has its key, tree and run already; give api_key, tree and run_id with a URL only"
                 )
             self._client = client_or_url
         else:
-            self._client = MemsvcClient(client_or_url, api_key, tree=tree)
+            self._client = MemsvcClient(client_or_url, api_key, tree=tree, run_id=run_id)
         super().__init__(HttpPort(self._client, canonical_folder(root)), root, root_deletable=root_deletable)
 
     def __repr__(self) -> str:

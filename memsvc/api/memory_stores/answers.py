@@ -57,14 +57,16 @@ def version(tree: UUID, found: MemoryVersion) -> Json:
         "content_sha256": found.sha256,
         "content_size_bytes": found.size,
         "created_at": made.at,
-        "created_by": actor(made.actor_kind, made.actor_id),
+        "created_by": actor(made.actor_kind, made.actor_id, made.run_id),
         "redacted_at": redaction.at if redaction else None,
         "redacted_by": actor(redaction.actor_kind, redaction.actor_id) if redaction else None,
     }
 
 
-def actor(kind: str, actor_id: str) -> Json:
-    """A person, or whatever wrote with a key; the service itself and its jobs count as keys of their own."""
+def actor(kind: str, actor_id: str, run_id: str = "") -> Json:
+    """A person, the run of an agent, or whatever wrote with a key; the service and its jobs are keys of their own."""
     if kind == ActorKind.MEMBER:
         return {"type": "user_actor", "user_id": actor_id}
+    if run_id:
+        return {"type": "session_actor", "session_id": run_id}
     return {"type": "api_actor", "api_key_id": actor_id}

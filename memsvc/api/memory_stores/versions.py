@@ -25,9 +25,8 @@ class MemoryVersionsView(StoreView):
 
     def get(self, request: Request, store_id: str) -> Response:
         access, cursor = self.access, self.cursor
-        # No revision names an agent run yet, so none was made by any.
         page = VersionsPage([], None)
-        if self.params["session_id"] is None and (wanted := self._wanted()) is not None:
+        if (wanted := self._wanted()) is not None:
             page = reads.list_versions(
                 access, wanted, with_content=self.with_content, cursor=cursor, limit=self.limit
             )
@@ -46,6 +45,7 @@ class MemoryVersionsView(StoreView):
             operation=params["operation"],
             actor=params["api_key_id"],
             actor_kinds=_API_ACTORS if params["api_key_id"] is not None else None,
+            run_id=params["session_id"],
             since=params["created_at[gte]"],
             until=params["created_at[lte]"],
         )

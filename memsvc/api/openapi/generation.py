@@ -33,7 +33,7 @@ from memsvc.api.openapi.schemas import (
     ref,
 )
 from memsvc.api.serializers import BatchInput, Query
-from memsvc.api.views import TenantView
+from memsvc.api.views import WRITE_HEADERS, TenantView
 from memsvc.contract.wire import Schema
 from memsvc.format import metadata
 from memsvc.format.frontmatter import MAX_NUMBER
@@ -119,12 +119,9 @@ class ApiSchema(AutoSchema):
         for name in self.operation.conditions:
             yield OpenApiParameter(name, str, OpenApiParameter.HEADER, description=CONDITIONS[name])
         if self.method != "GET" and self.tenant_view.scopes[self.method] is not Scope.READ:
-            yield OpenApiParameter(
-                "Idempotency-Key",
-                {**TEXT, "pattern": "^[!-~]{1,255}$"},
-                OpenApiParameter.HEADER,
-                description="Makes a repeat of this very request answer what the first one did, and do nothing.",
-            )
+            for name, (pattern, text) in WRITE_HEADERS.items():
+                kind = {**TEXT, "pattern": f"^{pattern}$"}
+                yield OpenApiParameter(name, kind, OpenApiParameter.HEADER, description=text)
 
     def get_request_serializer(self) -> Any:
         operation = self.operation

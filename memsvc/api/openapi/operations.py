@@ -4,6 +4,7 @@ What can be seen from the view itself (its parameters, scopes, documentation) is
 """
 
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from memsvc.api import serializers
@@ -54,6 +55,7 @@ from memsvc.contract.history import (
     Undone,
 )
 from memsvc.contract.imports import ImportReport
+from memsvc.contract.wire import to_json
 from memsvc.tree.results import OperationResult
 
 
@@ -120,13 +122,17 @@ _HIT = _ENTRY | {
 }
 _ENTRY_WRITTEN = _ENTRY | {"superseded": None, "file_created": True, "peer_readable": True, "warnings": []}
 _WRITTEN = {"path": "/notes.md", "revision": 8, "created": True, "changed": True, "size": 6, "warnings": []}
-_REVISION = {
-    "number": 7,
-    "at": "2026-03-02T10:30:00Z",
-    "actor": {"kind": "key", "id": "019c0000-0000-7000-8000-000000000001", "name": "support agent"},
-    "action": "entry.add",
-    "message": "",
-}
+_REVISION = to_json(
+    RevisionRead(
+        number=7,
+        at=datetime(2026, 3, 2, 10, 30, tzinfo=UTC),
+        actor_kind="key",
+        actor_id="019c0000-0000-7000-8000-000000000001",
+        actor_name="support agent",
+        action="entry.add",
+        message="",
+    )
+)
 _MOVED = {
     "source": "/notes.md",
     "destination": "/archive/notes.md",

@@ -34,7 +34,7 @@ _MOST_REVISIONS = 3200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionFilter:
-    """Which versions are wanted: of one file, of one operation, by whom, and from when to when (inclusive).
+    """Which versions are wanted: of one file, of one operation, by whom, in which run, from when to when (inclusive).
 
     `actor` is an id, and `actor_kinds` what it may be the id of; None is for everybody.
     """
@@ -43,6 +43,7 @@ class VersionFilter:
     operation: str | None = None
     actor: str | None = None
     actor_kinds: Collection[str] | None = None
+    run_id: str | None = None
     since: datetime | None = None
     until: datetime | None = None
 
@@ -149,6 +150,8 @@ def _wanted(now: Snapshot, wanted: VersionFilter) -> QuerySet[Revision]:
         revisions = revisions.filter(actor_id=wanted.actor)
     if wanted.actor_kinds is not None:
         revisions = revisions.filter(actor_kind__in=wanted.actor_kinds)
+    if wanted.run_id is not None:
+        revisions = revisions.filter(run_id=wanted.run_id)
     if wanted.since is not None:
         revisions = revisions.filter(at__gte=wanted.since)
     if wanted.until is not None:

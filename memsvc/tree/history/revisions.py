@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -10,6 +9,7 @@ from django.db.models import QuerySet
 
 from memsvc.contract.files import Page
 from memsvc.contract.history import EntryChange, RevisionDetail, RevisionRead
+from memsvc.contract.requests import RevisionFilter
 from memsvc.format import canonical_folder, in_utc
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import entry_of, rendered
@@ -21,19 +21,6 @@ from memsvc.tree.models import Block, BlockQuerySet, File, Revision
 from memsvc.tree.snapshot import Snapshot, snapshot
 
 MAX_LISTED = 1000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevisionFilter:
-    """Which revisions are wanted: by whom (`actor` is an id), of which file or folder, and when.
-
-    `since` is inclusive, `until` exclusive.
-    """
-
-    actor: str | None = None
-    path: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
 
 
 EVERY_REVISION = RevisionFilter()
@@ -60,13 +47,7 @@ def list_revisions(
 
 
 def _wanted(now: Snapshot, wanted: RevisionFilter) -> QuerySet[Revision]:
-    revisions = Revision.objects.of(now.access.tree)
-    if wanted.actor is not None:
-        revisions = revisions.filter(actor_id=wanted.actor)
-    if wanted.since is not None:
-        revisions = revisions.filter(at__gte=in_utc(wanted.since))
-    if wanted.until is not None:
-        revisions = revisions.filter(at__lt=in_utc(wanted.until))
+    revisions = Revision.objects.of(now.access.tree).matching(wanted)
     folder = _within_sight(now.access, canonical_folder(wanted.path))
     if folder is None:
         return revisions.none()

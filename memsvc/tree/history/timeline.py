@@ -6,8 +6,9 @@ its blocks refer to (`File.content_id`), which stays the same when it moves.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import fields
 from functools import cached_property, reduce
-from operator import or_
+from operator import attrgetter, or_
 from typing import Final
 from uuid import UUID
 
@@ -162,13 +163,9 @@ def revisions_read(tree: Tree, numbers: Collection[int]) -> dict[int, RevisionRe
     return {row.number: read_revision(row) for row in rows}
 
 
+# What is told of a revision has the names of the columns.
+_TOLD = attrgetter(*(each.name for each in fields(RevisionRead)))
+
+
 def read_revision(row: Revision) -> RevisionRead:
-    return RevisionRead(
-        number=row.number,
-        at=row.at,
-        actor_kind=row.actor_kind,
-        actor_id=row.actor_id,
-        actor_name=row.actor_name,
-        action=row.action,
-        message=row.message,
-    )
+    return RevisionRead(*_TOLD(row))

@@ -4,12 +4,13 @@
 Raises `TreeError` and `FormatError`.
 """
 
+from memsvc.contract.requests import RevisionFilter
 from memsvc.tree.history.blame import blame
 from memsvc.tree.history.changelog import Step, changelog
 from memsvc.tree.history.diffs import diff
 from memsvc.tree.history.entry_history import entry_history
 from memsvc.tree.history.memory_versions import VersionFilter, list_versions, read_version
-from memsvc.tree.history.revisions import RevisionFilter, get_revision, list_revisions, revision_at
+from memsvc.tree.history.revisions import get_revision, list_revisions, revision_at
 from memsvc.tree.reads.entries import EntryFilter, get_entry, list_entries, recent_episodes, search_entries
 from memsvc.tree.reads.export_source import ExportSource, export_source
 from memsvc.tree.reads.files import list_files, list_folder, read_file, read_index, read_lines, stat
