@@ -1,7 +1,7 @@
 """Memories from JSON Lines or another system's database, and what became of each of them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
@@ -16,7 +16,7 @@ from memsvc.transfer.external_memories import ExternalMemory, accesses_in, entry
 from memsvc.transfer.interchange import document_in, memory_in, parsed_line, require_header
 from memsvc.transfer.names import is_hostile, printable
 from memsvc.transfer.refusals import ArchiveTooLarge, ImportRefused, InvalidArchive
-from memsvc.transfer.reports import MAX_WARNINGS, Contents, report_of
+from memsvc.transfer.reports import MAX_WARNINGS, Contents, Progress, report_of
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival, ExternalEntry
@@ -29,8 +29,6 @@ ENTRIES_FOR_A_FILE: Final = 100
 WOULD_BE_REFUSED: Final = (
     "as it is, this import would be refused and bring nothing: mend what is refused first"
 )
-
-type Progress = Callable[[str], None]
 
 
 @dataclass(slots=True)

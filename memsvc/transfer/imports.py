@@ -28,7 +28,7 @@ from memsvc.transfer.names import (
 )
 from memsvc.transfer.notebooks import notebooks_in
 from memsvc.transfer.refusals import ImportRefused
-from memsvc.transfer.reports import Contents, report_of
+from memsvc.transfer.reports import Contents, Progress, report_of
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival
@@ -36,8 +36,6 @@ from memsvc.tree.drafts import OnConflict
 from memsvc.tree.errors import EntryNotFound
 
 _MOST_LOOKED_UP: Final = 200
-
-type Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)

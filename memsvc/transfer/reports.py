@@ -1,6 +1,6 @@
 """The report of an import, and what its files hold."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -14,6 +14,9 @@ from memsvc.tree.results import ImportResult
 
 MAX_DIFFERENCES: Final = 1000
 MAX_WARNINGS: Final = 200
+
+# Told what is done, as it is: the path of a file, or a revision.
+type Progress = Callable[[str], None]
 
 
 def report_of(
