@@ -3,14 +3,11 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from types import MappingProxyType
 
-from memsvc.format.entries import MemoryEntry
+from memsvc.format.entries import NO_METADATA, MemoryEntry
 from memsvc.format.frontmatter import Value
 
 MAX_TEXT_BLOCK = 64 * 1024
-
-_NO_EXTRA: Mapping[str, Value] = MappingProxyType({})
 
 
 class BlockKind(StrEnum):
@@ -35,7 +32,7 @@ class Block:
     raw: bytes
     meta_end: int = 0
     entry: MemoryEntry | None = None
-    extra: Mapping[str, Value] = _NO_EXTRA
+    extra: Mapping[str, Value] = NO_METADATA
     reason: str = ""
 
 
@@ -48,16 +45,11 @@ def text_pieces(data: bytes) -> Iterator[bytes]:
     """Cut bytes into runs of at most 64 KiB at line ends; a longer line is one run."""
     start = 0
     while start < len(data):
-        end = _piece_end(data, start)
+        limit, end = start + MAX_TEXT_BLOCK, len(data)
+        if limit < end:
+            end = data.rfind(b"\n", start, limit) + 1 or data.find(b"\n", limit) + 1 or end
         yield data[start:end]
         start = end
-
-
-def _piece_end(data: bytes, start: int) -> int:
-    limit = start + MAX_TEXT_BLOCK
-    if limit >= len(data):
-        return len(data)
-    return data.rfind(b"\n", start, limit) + 1 or data.find(b"\n", limit) + 1 or len(data)
 
 
 def dominant_newline(data: bytes) -> str:

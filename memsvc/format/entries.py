@@ -10,7 +10,7 @@ from enum import Enum, StrEnum
 from types import MappingProxyType
 from typing import NamedTuple
 
-from memsvc.format.fences import SEPARATOR, EntrySpan, code_closing, entry_spans, unterminated_at
+from memsvc.format.fences import SEPARATOR, code_closing, entry_spans, unterminated_at
 from memsvc.format.frontmatter import (
     KNOWN_KEYS,
     MAX_FRONTMATTER_BYTES,
@@ -133,15 +133,20 @@ def read_entry(frontmatter: bytes, body: bytes) -> tuple[MemoryEntry, Mapping[st
     entry_id = meta.text("id").strip()
     if not entry_id or len(entry_id.encode()) > MAX_ID_BYTES:
         raise UnusableEntry("unusable id")
-    category = _category(meta.text("category"))
-    if category is None:
-        raise UnusableEntry("unknown category")
+    try:
+        category = MemoryCategory(meta.text("category"))
+    except ValueError:
+        raise UnusableEntry("unknown category") from None
     created = instant_of(meta.text("created"))
     if created is None:
         raise UnusableEntry("unusable created")
     text = trimmed_body(decoded(body))
     if "\0" in text:
         raise UnusableEntry("a NUL in the body")
+    try:
+        confidence = Confidence(meta.text("confidence").strip().lower())
+    except ValueError:
+        confidence = Confidence.MEDIUM
     entry = MemoryEntry(
         entry_id=_unbroken(entry_id),
         created=created,
@@ -149,7 +154,7 @@ def read_entry(frontmatter: bytes, body: bytes) -> tuple[MemoryEntry, Mapping[st
         body=text,
         summary=_unbroken(meta.text("summary")),
         source=_unbroken(meta.text("source")) or DEFAULT_SOURCE,
-        confidence=_confidence(meta.text("confidence")),
+        confidence=confidence,
         tags=_tags(meta.values.get("tags", ""), is_null="tags" in meta.nulls),
         supersedes=_id_or_none(meta, "supersedes"),
         superseded_by=_id_or_none(meta, "superseded_by"),
@@ -215,10 +220,6 @@ def split_document(text: str) -> tuple[str, list[MemoryEntry]]:
     data = text.encode(errors="surrogatepass")
     spans = entry_spans(data)
     preamble = data[: spans[0].start] if spans else data
-    return preamble.decode(errors="surrogatepass").rstrip(), _usable_entries(data, spans)
-
-
-def _usable_entries(data: bytes, spans: list[EntrySpan]) -> list[MemoryEntry]:
     entries: list[MemoryEntry] = []
     for span in spans:
         try:
@@ -228,7 +229,7 @@ def _usable_entries(data: bytes, spans: list[EntrySpan]) -> list[MemoryEntry]:
         except UnusableEntry:
             continue
         entries.append(entry)
-    return entries
+    return preamble.decode(errors="surrogatepass").rstrip(), entries
 
 
 def _unbroken(value: str) -> str:
@@ -238,20 +239,6 @@ def _unbroken(value: str) -> str:
 
 def _id_or_none(meta: Frontmatter, key: str) -> str | None:
     return None if key in meta.nulls else _unbroken(meta.text(key).strip()) or None
-
-
-def _category(text: str) -> MemoryCategory | None:
-    try:
-        return MemoryCategory(text)
-    except ValueError:
-        return None
-
-
-def _confidence(text: str) -> Confidence:
-    try:
-        return Confidence(text.strip().lower())
-    except ValueError:
-        return Confidence.MEDIUM
 
 
 def _tags(value: Value, *, is_null: bool) -> tuple[str, ...]:
@@ -337,7 +324,10 @@ def composed(entry: MemoryEntry, metadata: Metadata = NO_METADATA, *, written: s
     text = _rendered(stored, metadata, written)
     data = text.encode()
     spans = entry_spans(data)
-    if len(spans) != 1 or _would_open_another(data):
+    # Below an unterminated frontmatter a `---` at the end is the mark that keeps it from swallowing the next entry:
+    # the text would be cut into more than itself once another entry follows it.
+    above, _, last_line = data.rstrip(b"\n").rpartition(b"\n")
+    if len(spans) != 1 or (last_line == SEPARATOR and unterminated_at(above) is not None):
         raise _bare_fence(stored)
     span = spans[0]
     try:
@@ -380,13 +370,6 @@ def peer_readable(entry: MemoryEntry) -> bool:
             return False
         above_is_blank = not line.strip()
     return True
-
-
-def _would_open_another(data: bytes) -> bool:
-    """Whether a rendered entry would be cut into more than itself once another entry follows it."""
-    body, _, last_line = data.rstrip(b"\n").rpartition(b"\n")
-    # Below an unterminated frontmatter this line is the mark that keeps it from swallowing the next entry.
-    return last_line == SEPARATOR and unterminated_at(body) is not None
 
 
 def _rendered(entry: MemoryEntry, metadata: Metadata = NO_METADATA, written: str = "") -> str:

@@ -191,7 +191,11 @@ def key_lines(text: str) -> list[tuple[str, str]]:
         except yaml.YAMLError:
             return []
     lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text)
-    firsts = [_first_line_of(lines, line) for _, line in starts]
+    firsts = []
+    for _, first in starts:
+        while first > 0 and lines[first - 1].startswith("#"):
+            first -= 1
+        firsts.append(first)
     if not starts or len({line for _, line in starts}) < len(starts):
         return []
     ends = [*firsts[1:], len(lines)]
@@ -217,14 +221,6 @@ def _key_starts(text: str) -> list[tuple[str, int]]:
     finally:
         parser.dispose()
     return starts
-
-
-def _first_line_of(lines: list[str], key_line: int) -> int:
-    """Where the comment above a key begins, else the line of the key."""
-    first = key_line
-    while first > 0 and lines[first - 1].startswith("#"):
-        first -= 1
-    return first
 
 
 class _EventReader:
@@ -337,12 +333,11 @@ _QUOTED_IN_SUMMARIES = ("[", "{", "*", "&", "!", "%", "@", ">", "|", "'", '"', "
 
 def text_line(key: str, value: str) -> str:
     """Write `key: value`, bare where every YAML reader then reads the same text, else in double quotes."""
+    bare = f"{key}: {value}"
     if _is_surely_plain(value, _SURELY_PLAIN):
-        return f"{key}: {value}"
-    quoted = f"{key}: {_quoted(value)}"
-    return (
-        quoted if _NEVER_PLAIN.match(value) else _line_that_reads_back(key, value, f"{key}: {value}", quoted)
-    )
+        return bare
+    reads_back = not _NEVER_PLAIN.match(value) and _reads_as(bare, key, value)
+    return bare if reads_back else f"{key}: {_quoted(value)}"
 
 
 def summary_line(value: str) -> str:
@@ -350,7 +345,8 @@ def summary_line(value: str) -> str:
     usual = usual_summary(value)
     if usual == value:
         return text_line("summary", value)
-    return _line_that_reads_back("summary", value, f"summary: {usual}", f"summary: {_quoted(value)}")
+    line = f"summary: {usual}"
+    return line if _reads_as(line, "summary", value) else f"summary: {_quoted(value)}"
 
 
 def usual_summary(value: str) -> str:
@@ -405,10 +401,6 @@ def _tag(tag: str) -> str:
 
 def _is_surely_plain(value: str, shape: re.Pattern[str]) -> bool:
     return shape.fullmatch(value) is not None and value.lower() not in _WORDS_WITH_A_MEANING
-
-
-def _line_that_reads_back(key: str, value: str, usual: str, quoted: str) -> str:
-    return usual if _reads_as(usual, key, value) else quoted
 
 
 def _reads_as(line: str, key: str, value: str | list[str]) -> bool:

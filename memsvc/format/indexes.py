@@ -87,11 +87,11 @@ def parse_row(raw: bytes | str) -> IndexRow | None:
     cells = _cells(raw if isinstance(raw, str) else raw.decode(errors="replace"))
     if len(cells) != 4 or _is_header(cells) or _is_rule(cells) or not cells[0]:
         return None
-    path, description, tags, updated = cells
-    path = _path_of_cell(path)
+    path = _REFERENCE.sub(lambda reference: chr(int(reference[0][2:-1])), cells[0])
     if len(path.encode()) > MAX_PATH_BYTES:
         return None
-    return IndexRow(path, description, _tags_of_cell(tags), updated)
+    tags = (tag.strip(" \t").replace("\\,", ",") for tag in _TAG_BORDER.split(cells[2]))
+    return IndexRow(path, cells[1], tuple(filter(None, tags)), cells[3])
 
 
 def parse_index(text: str) -> tuple[str, dict[str, IndexRow]]:
@@ -133,11 +133,15 @@ def merged_row(
     but for tags that are there `by_hand`. The later of the two dates.
     """
     old = old or IndexRow(path)
+    updated = old.updated
+    if when is not None:
+        new = f"{when.year:04}-{when.month:02}-{when.day:02}"
+        updated = max(updated, new) if _DATE.fullmatch(updated) else new
     return IndexRow(
         path=path,
         description=shortened(description) or old.description,
         tags=_merged_tags(old.tags, [one_line(tag) for tag in tags], by_hand),
-        updated=_later(old.updated, when),
+        updated=updated,
     )
 
 
@@ -166,20 +170,15 @@ def settled(rows: Sequence[bytes]) -> list[bytes]:
 
     A table that holds no line of a scaffold (they end in `| |`), or one that was written by hand, stays as it is.
     """
-    parsed = [parse_row(raw) for raw in rows]
-    forms = [
-        ""
-        if row is None
-        else "row"
-        if raw == row_line(row)
-        else "scaffold"
-        if raw == _scaffold_line(row)
-        else ""
-        for raw, row in zip(rows, parsed, strict=True)
-    ]
-    if "" in forms or "scaffold" not in forms:
-        return list(rows)
-    return [row_line(row) for row in sorted(filter(None, parsed), key=lambda row: row.path)]
+    present = list(rows)
+    parsed = [row for raw in present if (row := parse_row(raw)) is not None]
+    full = [row_line(row) for row in parsed]
+    if len(full) < len(present) or full == present:
+        return present
+    for raw, line in zip(present, full, strict=True):
+        if raw not in (line, line.replace(b"|  |\n", b"| |\n")):
+            return present
+    return [row_line(row) for row in sorted(parsed, key=lambda row: row.path)]
 
 
 def with_row(data: bytes, *, path: str, description: str, tags: Iterable[str], when: date | None) -> bytes:
@@ -194,19 +193,26 @@ def with_row_put(data: bytes, new: IndexRow) -> bytes:
 
     Every other byte stays, but for a scaffold's rows, which are `settled` first.
     """
-    data = _settled_index(data)
-    newline = dominant_newline(data)
     blocks = cut_index(data)
-    rows = [(i, row) for i, block in enumerate(blocks) if (row := _row_of(block)) is not None]
     raws = [block.raw for block in blocks]
-    present = [i for i, row in rows if row.path == new.path]
+    places = [i for i, block in enumerate(blocks) if block.kind is BlockKind.ROW]
+    for i, raw in zip(places, settled([raws[i] for i in places]), strict=True):
+        raws[i] = raw
+    rows = [(i, row.path) for i in places if (row := parse_row(raws[i])) is not None]
+    present = [i for i, path in rows if path == new.path]
     if present:
-        raws[present[-1]] = _replaced(raws[present[-1]], new)
+        old = raws[present[-1]]
+        raws[present[-1]] = new.to_row().encode() + old[len(old.rstrip(b"\r\n")) :]
         return b"".join(raws)
-    above = _block_above(blocks, [i for i, _ in rows], place_for([row.path for _, row in rows], new.path))
-    if above is None:
-        head = table_head(data, newline=newline)
-        return data + head + row_line(new, newline=newline)
+    data = b"".join(raws)
+    newline = dominant_newline(data)
+    place = place_for([path for _, path in rows], new.path)
+    if place > 0:
+        above = rows[place - 1][0]
+    elif heads := [i for i, raw in enumerate(raws) if ends_with_head(raw)]:
+        above = heads[0]
+    else:
+        return data + table_head(data, newline=newline) + row_line(new, newline=newline)
     raws.insert(above + 1, row_line(new, newline=newline, after=raws[above]))
     return b"".join(raws)
 
@@ -260,11 +266,6 @@ def _cells(line: str) -> list[str]:
     return [cell.replace("\\|", "|") for cell in cells]
 
 
-def _tags_of_cell(cell: str) -> tuple[str, ...]:
-    tags = (tag.strip(" \t").replace("\\,", ",") for tag in _TAG_BORDER.split(cell))
-    return tuple(tag for tag in tags if tag)
-
-
 def _cell(text: str) -> str:
     return one_line(text).replace("|", "\\|")
 
@@ -277,10 +278,6 @@ def _path_cell(path: str) -> str:
     outer = path[:start], path[start + len(inner) :]
     leading, trailing = ("".join(_REFERENCES[blank] for blank in blanks) for blanks in outer)
     return leading + inner.replace("|", "\\|") + trailing
-
-
-def _path_of_cell(cell: str) -> str:
-    return _REFERENCE.sub(lambda reference: chr(int(reference[0][2:-1])), cell)
 
 
 def _tag_in_cell(tag: str) -> str:
@@ -299,36 +296,5 @@ def _merged_tags(old: tuple[str, ...], new: list[str], by_hand: Container[str]) 
     return tuple(tag for tag in tags if tag in kept or tag in by_hand)
 
 
-def _later(old: str, when: date | None) -> str:
-    if when is None:
-        return old
-    new = f"{when.year:04}-{when.month:02}-{when.day:02}"
-    return max(old, new) if _DATE.fullmatch(old) else new
-
-
-def _scaffold_line(row: IndexRow) -> bytes:
-    return row_line(row).replace(b"|  |\n", b"| |\n")
-
-
-def _settled_index(data: bytes) -> bytes:
-    blocks = cut_index(data)
-    rows = [block.raw for block in blocks if block.kind is BlockKind.ROW]
-    new = iter(settled(rows))
-    return b"".join(next(new) if block.kind is BlockKind.ROW else block.raw for block in blocks)
-
-
 def _row_of(block: Block) -> IndexRow | None:
     return parse_row(block.raw) if block.kind is BlockKind.ROW else None
-
-
-def _replaced(raw: bytes, row: IndexRow) -> bytes:
-    """A row's line with the line end of the line that it replaces."""
-    line_end = raw[len(raw.rstrip(b"\r\n")) :]
-    return row.to_row().encode() + line_end
-
-
-def _block_above(blocks: list[Block], row_numbers: list[int], place: int) -> int | None:
-    """The number of the block that a row at this place among the rows goes below; None where there is no table."""
-    if place > 0:
-        return row_numbers[place - 1]
-    return next((i for i, block in enumerate(blocks) if ends_with_head(block.raw)), None)

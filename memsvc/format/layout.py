@@ -119,7 +119,12 @@ def slugify(text: str) -> str:
         raise InvalidTitle(f"cannot build a slug from {text!r}")
     if slug == _RESERVED_SLUG:
         return f"{_RESERVED_SLUG}-procedure"
-    return _shortened(slug)
+    encoded = slug.encode()
+    if len(encoded) <= MAX_SLUG_BYTES:
+        return slug
+    digest = hashlib.sha256(encoded).hexdigest()[:8]
+    head = encoded[: MAX_SLUG_BYTES - len(digest) - 1].decode(errors="ignore")
+    return f"{head.rstrip('-')}-{digest}"
 
 
 def entry_path(category: MemoryCategory, *, when: datetime | None = None, title: str | None = None) -> str:
@@ -163,12 +168,3 @@ def _slug_characters(text: str) -> list[str]:
             after_letter = category[0] == "L" or category == "Nd" or is_mark
         characters.append(character if after_letter else "-")
     return characters
-
-
-def _shortened(slug: str) -> str:
-    encoded = slug.encode()
-    if len(encoded) <= MAX_SLUG_BYTES:
-        return slug
-    digest = hashlib.sha256(encoded).hexdigest()[:8]
-    head = encoded[: MAX_SLUG_BYTES - len(digest) - 1].decode(errors="ignore")
-    return f"{head.rstrip('-')}-{digest}"

@@ -61,8 +61,13 @@ def visible_path(text: str) -> str:
     if path.count("/") > MAX_DEPTH:
         raise InvalidPath(f"{_shown(text)} is too deep; use at most {MAX_DEPTH} segments")
     for segment in path[1:].split("/"):
-        if problem := _deception_in(segment):
-            raise InvalidPath(f"{_shown(text)} {problem}")
+        if hides_something(segment):
+            raise InvalidPath(f"{_shown(text)} holds a character that cannot be seen; take it out")
+        compatible = unicodedata.normalize("NFKC", segment)
+        if compatible in (".", "..") or "/" in compatible:
+            raise InvalidPath(
+                f"{_shown(text)} has a name that some readers take for dots or slashes; choose another"
+            )
     return path
 
 
@@ -159,15 +164,6 @@ def _canonical(text: object) -> str:
     if len(path.encode()) > MAX_PATH_BYTES:
         raise InvalidPath(f"a path takes at most {MAX_PATH_BYTES} bytes; shorten it")
     return path
-
-
-def _deception_in(segment: str) -> str:
-    if hides_something(segment):
-        return "holds a character that cannot be seen; take it out"
-    compatible = unicodedata.normalize("NFKC", segment)
-    if compatible in (".", "..") or "/" in compatible:
-        return "has a name that some readers take for dots or slashes; choose another"
-    return ""
 
 
 def _shown(text: str) -> str:

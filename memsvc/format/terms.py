@@ -69,9 +69,16 @@ def terms(text: str, *, asked: bool = False) -> Terms:
     """
     # An accent that is a character of its own would cut its word in two.
     text = unaccented(composed_text(text))
-    exact = dict.fromkeys(_exact(text, asked))
-    words = " ".join(word for word in _words(text))
-    return Terms(_within(words, MAX_WORDS_BYTES), list(_first(exact, MAX_EXACT_BYTES)))
+    words = " ".join(_words(text))
+    if len(words) * 4 > MAX_WORDS_BYTES:
+        words = words.encode()[:MAX_WORDS_BYTES].decode(errors="ignore")
+    exact, room = list[str](), MAX_EXACT_BYTES
+    for term in dict.fromkeys(_exact(text, asked)):
+        room -= len(term.encode()) + 4
+        if room < 0:
+            break
+        exact.append(term)
+    return Terms(words, exact)
 
 
 def entry_terms(summary: str, body: str, tags: Iterable[str], source: str, entry_id: str) -> Terms:
@@ -93,32 +100,13 @@ def _words(text: str) -> Iterator[str]:
 def _exact(text: str, asked: bool) -> Iterator[str]:
     for chunk in text.split():
         chunk = chunk.strip(_BRACKETS).rstrip(".:").removesuffix("'s").removesuffix("’s")
-        if _is_identifier(chunk):
+        # What is not only letters and digits, as `ADR-016`, `foo_bar`, `v1.2`, `C:\repo\main.py`, `a@b.org` or `C++`.
+        if 2 <= len(chunk) <= _LONGEST_EXACT and not chunk.isalnum() and any(map(str.isalnum, chunk)):
             yield "=" + spelled(chunk)
         if chunk.lower() in _NEGATIONS or chunk.lower().endswith(("n't", "n’t")):
             yield _NEGATION
     for run in _UNSPACED_RUN.findall(text):
-        yield from _grams(spelled(run), asked)
-
-
-def _is_identifier(chunk: str) -> bool:
-    """What is not only letters and digits, as `ADR-016`, `foo_bar`, `v1.2`, `C:\\repo\\main.py`, `a@b.org` or `C++`."""
-    return 2 <= len(chunk) <= _LONGEST_EXACT and not chunk.isalnum() and any(map(str.isalnum, chunk))
-
-
-def _grams(run: str, asked: bool) -> Iterator[str]:
-    if not asked or len(run) == 1:
-        yield from ("~" + character for character in run)
-    yield from ("~" + run[i : i + 2] for i in range(len(run) - 1))
-
-
-def _within(text: str, max_bytes: int) -> str:
-    return text if len(text) * 4 <= max_bytes else text.encode()[:max_bytes].decode(errors="ignore")
-
-
-def _first(found: Iterable[str], max_bytes: int) -> Iterator[str]:
-    for each in found:
-        max_bytes -= len(each.encode()) + 4
-        if max_bytes < 0:
-            return
-        yield each
+        letters = spelled(run)
+        if not asked or len(letters) == 1:
+            yield from ("~" + letter for letter in letters)
+        yield from ("~" + letters[i : i + 2] for i in range(len(letters) - 1))

@@ -73,7 +73,10 @@ class Archive:
                 self.warnings.append(
                     f"the name {printable(name)} came without its encoding and was read as code page 437"
                 )
-        self._require_claims_within_limits()
+        # An honest archive says that it is too large; a lying one is caught while it inflates.
+        if len(self._files) > limits.members:
+            raise _too_many(limits.members)
+        self._require_within_limits(sum(member.file_size for member in self._files.values()))
 
     def __enter__(self) -> Self:
         return self
@@ -100,12 +103,6 @@ class Archive:
         self._inflated[name] = len(data)
         self._total = before + len(data)
         return bytes(data)
-
-    def _require_claims_within_limits(self) -> None:
-        """An honest archive says that it is too large; a lying one is caught while it inflates."""
-        if len(self._files) > self._limits.members:
-            raise _too_many(self._limits.members)
-        self._require_within_limits(sum(member.file_size for member in self._files.values()))
 
     def _require_within_limits(self, inflated: int) -> None:
         if inflated > self._limits.bytes:

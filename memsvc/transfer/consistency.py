@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 
 from memsvc.format.documents import Block, BlockKind, cut_file
 from memsvc.format.fences import ends_indented
@@ -24,55 +24,46 @@ class Finding:
     detail: str
 
 
-@dataclass(slots=True)
-class _Seen:
-    paths: set[str] = field(default_factory=set)
-    rows: dict[str, set[str]] = field(default_factory=dict)
-    opaque: list[Finding] = field(default_factory=list)
-    otherwise: list[Finding] = field(default_factory=list)
-    contents: Contents = field(default_factory=Contents)
-
-
 def check_tree(access: Access) -> list[Finding]:
     """Rows without a file, or out of step with it, files without a row, entries that can't be used, ids that exist
     twice; by path.
     """
-    seen = _Seen()
+    paths, rows, contents = set[str](), dict[str, set[str]](), Contents()
+    found: list[Finding] = []
     with reads.export_source(access) as taken:
         heads = taken.heads()
         for listed, chunks in taken.files():
-            data = b"".join(chunks)
-            blocks = cut_file(listed.path, data)
-            _look_at(seen, listed.path, blocks)
-            if is_memory_file(listed.path):
-                seen.otherwise += _read_otherwise(listed.path, data, blocks, heads.get(listed.path, []))
+            path, data = listed.path, b"".join(chunks)
+            blocks = cut_file(path, data)
+            paths.add(path)
+            contents.add(path, blocks)
+            if is_router(path):
+                named = (parse_row(block.raw) for block in blocks if block.kind is BlockKind.ROW)
+                rows[path] = {row.path for row in named if row is not None}
+            elif is_memory_file(path):
+                found += _read_otherwise(path, data, blocks, heads.get(path, []))
         misstated = reads.misstatements(access)
-    found = [*_disagreements(seen), *seen.opaque, *seen.otherwise]
+    found += _disagreements(paths, rows)
+    found += [
+        Finding("opaque_block", path, f"line {block.line}: {block.reason}")
+        for path, (_, opaque) in contents.holdings.items()
+        for block in opaque
+    ]
     found += [Finding("stale_row", each.index, f"the row {each.row!r} {each.reason}") for each in misstated]
     found += [
         Finding("no_entry", path, f"line {problem.line}: {problem.reason}")
-        for path, problem in seen.contents.problems
+        for path, problem in contents.problems
         if problem.code != "unusable_entry"
     ]
     found += [
-        Finding("duplicate_id", path, f"entry {entry_id} is in {seen.contents.path_of[entry_id]} too")
-        for entry_id, path in seen.contents.duplicates
+        Finding("duplicate_id", path, f"entry {entry_id} is in {contents.path_of[entry_id]} too")
+        for entry_id, path in contents.duplicates
     ]
     found += [
         Finding("dangling_reference", path, f"refers to entry {entry_id}, which is nowhere in the tree")
-        for entry_id, path in seen.contents.dangling()
+        for entry_id, path in contents.dangling()
     ]
     return sorted(found, key=lambda finding: (finding.path, finding.kind, finding.detail))
-
-
-def _look_at(seen: _Seen, path: str, blocks: Sequence[Block]) -> None:
-    seen.paths.add(path)
-    if is_router(path):
-        rows = (parse_row(block.raw) for block in blocks if block.kind is BlockKind.ROW)
-        seen.rows[path] = {row.path for row in rows if row is not None}
-        return
-    _, opaque = seen.contents.add(path, blocks)
-    seen.opaque += [Finding("opaque_block", path, f"line {block.line}: {block.reason}") for block in opaque]
 
 
 def _read_otherwise(
@@ -98,16 +89,16 @@ def _read_otherwise(
         )
 
 
-def _disagreements(seen: _Seen) -> Iterator[Finding]:
-    for router, rows in seen.rows.items():
-        for row in rows:
-            if f"{parent_of(router)}/{row}" not in seen.paths:
+def _disagreements(paths: Set[str], rows: Mapping[str, Set[str]]) -> Iterator[Finding]:
+    for router, listed in rows.items():
+        for row in listed:
+            if f"{parent_of(router)}/{row}" not in paths:
                 yield Finding("row_without_file", router, f"the row {row!r} names a file that is not there")
-    for path in seen.paths:
+    for path in paths:
         place = router_of(path)
         if place is None:
             continue
         router, row = place
         # Where nobody made an index, none lacks a row.
-        if router in seen.rows and row not in seen.rows[router]:
+        if router in rows and row not in rows[router]:
             yield Finding("file_without_row", path, f"{router} has no row for it")

@@ -2,7 +2,8 @@
 
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -13,6 +14,7 @@ from memsvc.transfer.external_memories import memory_of
 from memsvc.transfer.interchange import document_line, header_line, memory_line
 from memsvc.transfer.manifest import Manifest
 from memsvc.transfer.names import MANIFEST_NAME, ArchiveNames
+from memsvc.transfer.reports import Progress
 from memsvc.tree.access import Access
 from memsvc.tree.models import Tree
 from memsvc.tree.reads import ExportSource, export_source
@@ -23,22 +25,16 @@ _REGULAR_FILE: Final = 0o100644
 # Of what is written, so that an export doesn't change with every release.
 _VERSION: Final = "1"
 
-type Progress = Callable[[str], None]
-
 
 class Export:
     """A tree as of a revision as bytes in pieces, in constant memory.
 
-    The same revision always gives the same bytes. Iterate it once; close it when it isn't read to the end. Raises
-    RevisionNotFound when it is made, before the first byte.
+    The same revision always gives the same bytes. Iterate it once; close it when it isn't read to the end.
     """
 
-    def __init__(
-        self, access: Access, revision: int | None, pieces: Callable[[ExportSource], Generator[bytes]]
-    ) -> None:
-        self._held = export_source(access, revision=revision)
-        self._pieces = pieces(self._held.__enter__())
-        self._open = True
+    def __init__(self, held: ExitStack, pieces: Generator[bytes]) -> None:
+        self._held = held
+        self._pieces = pieces
 
     def __iter__(self) -> Self:
         return self
@@ -51,18 +47,18 @@ class Export:
             raise
 
     def close(self) -> None:
-        """Let go of the tree."""
-        if self._open:
-            self._open = False
-            self._pieces.close()
-            self._held.__exit__(None, None, None)
+        """Let go of what the pieces are made of."""
+        self._pieces.close()
+        self._held.close()
 
 
 def export_zip(
     access: Access, revision: int | None = None, *, progress: Progress = lambda path: None
 ) -> Export:
     """Begin the zip archive of what `access` sees. Raises RevisionNotFound here, before the first byte."""
-    return Export(access, revision, lambda taken: _zip_pieces(taken, access.tree, progress))
+    held = ExitStack()
+    taken = held.enter_context(export_source(access, revision=revision))
+    return Export(held, _zip_pieces(taken, access.tree, progress))
 
 
 def export_jsonl(
@@ -72,7 +68,9 @@ def export_jsonl(
 
     Not in it are the history, the times of files, and vectors.
     """
-    return Export(access, revision, lambda taken: _lines(taken, access.tree.name, progress))
+    held = ExitStack()
+    taken = held.enter_context(export_source(access, revision=revision))
+    return Export(held, _lines(taken, access.tree.name, progress))
 
 
 def export_directory(
@@ -93,8 +91,12 @@ def export_directory(
             name = names.name_for(listed.path)
             file = target / name
             file.parent.mkdir(parents=True, exist_ok=True)
+            digest = sha256()
             with file.open("xb") as sink:
-                manifest.files[name] = _copied(chunks, sink.write)
+                for chunk in chunks:
+                    digest.update(chunk)
+                    sink.write(chunk)
+            manifest.files[name] = digest.hexdigest()
             if listed.path in expiring.by_path:
                 manifest.expiries[name] = expiring.by_path[listed.path]
             progress(listed.path)
@@ -184,11 +186,3 @@ def _member(name: str, at: datetime) -> zipfile.ZipInfo:
     member.create_system = 3  # Unix: the attributes are its file mode
     member.external_attr = _REGULAR_FILE << 16
     return member
-
-
-def _copied(chunks: Iterator[bytes], write: Callable[[bytes], object]) -> str:
-    digest = sha256()
-    for chunk in chunks:
-        digest.update(chunk)
-        write(chunk)
-    return digest.hexdigest()

@@ -1,14 +1,13 @@
 """Memories from JSON Lines or another system's database, and what became of each of them."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import chain
-from types import MappingProxyType
 from typing import BinaryIO, Final
 
-from memsvc.contract.imports import ImportedEntry, ImportedFile, ImportReport, OpaqueBlock, Outcome
+from memsvc.contract.imports import ImportedEntry, ImportReport, Outcome
 from memsvc.format import FormatError, InvalidPath, cut_file
 from memsvc.format.paths import ancestors_of
 from memsvc.recall.accesses import Accesses, add_accesses
@@ -17,7 +16,7 @@ from memsvc.transfer.external_memories import ExternalMemory, accesses_in, entry
 from memsvc.transfer.interchange import document_in, memory_in, parsed_line, require_header
 from memsvc.transfer.names import is_hostile, printable
 from memsvc.transfer.refusals import ArchiveTooLarge, ImportRefused, InvalidArchive
-from memsvc.transfer.reports import MAX_WARNINGS, Contents, report_of
+from memsvc.transfer.reports import MAX_WARNINGS, Contents, Progress, report_of
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival, ExternalEntry
@@ -31,8 +30,6 @@ WOULD_BE_REFUSED: Final = (
     "as it is, this import would be refused and bring nothing: mend what is refused first"
 )
 
-type Progress = Callable[[str], None]
-
 
 @dataclass(slots=True)
 class Gathered:
@@ -45,6 +42,7 @@ class Gathered:
     left_out: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     more_warnings: int = 0
+    contents: Contents = field(default_factory=Contents)
     accesses: dict[str, Accesses] = field(default_factory=dict)
 
     def add(self, name: str, memory: ExternalMemory) -> None:
@@ -80,12 +78,10 @@ class Gathered:
 
 @dataclass(slots=True)
 class _Lines:
-    """Where the documents are in the source, by path, and what was said of each."""
+    """Where the documents are in the source, by path, and when their entries disappear."""
 
     gathered: Gathered = field(default_factory=Gathered)
-    contents: Contents = field(default_factory=Contents)
     places: dict[str, int] = field(default_factory=dict)
-    holdings: dict[str, tuple[int, tuple[OpaqueBlock, ...]]] = field(default_factory=dict)
     expiries: dict[str, dict[tuple[str, int], datetime]] = field(default_factory=dict)
     above: Counter[tuple[str, str]] = field(default_factory=Counter)
 
@@ -107,7 +103,6 @@ def import_jsonl(
     TreeError), and stores nothing then.
     """
     lines = _gathered(source, only, limits)
-    _refuse_shadowed(lines)
     return stored(
         access,
         lines.gathered,
@@ -115,8 +110,6 @@ def import_jsonl(
         dry_run=dry_run,
         message=message,
         files=_documents(source, lines, progress),
-        holdings=lines.holdings,
-        warnings=lines.contents.warnings(),
     )
 
 
@@ -145,6 +138,9 @@ def _gathered(source: BinaryIO, only: str | None, limits: Limits) -> _Lines:
         )
     if len(lines.places) > limits.members or count > ENTRIES_FOR_A_FILE * limits.members:
         raise ArchiveTooLarge("The file holds more lines than an import takes; import it in parts.")
+    folders = {folder for path in lines.places for folder in ancestors_of(path)}
+    for folder in sorted(folders & lines.places.keys()):
+        lines.gathered.refuse(folder, "", "is a file, and a folder of other files too")
     return lines
 
 
@@ -207,19 +203,12 @@ def _take_memory(lines: _Lines, name: str, memory: ExternalMemory) -> None:
         lines.expiries.setdefault(memory.path, {})[memory.external_id, above] = memory.expires_at
 
 
-def _refuse_shadowed(lines: _Lines) -> None:
-    for folder in sorted(
-        {folder for path in lines.places for folder in ancestors_of(path)} & lines.places.keys()
-    ):
-        lines.gathered.refuse(folder, "", "is a file, and a folder of other files too")
-
-
 def _documents(source: BinaryIO, lines: _Lines, progress: Progress) -> Iterator[Arrival]:
     for path, offset in sorted(lines.places.items()):
         source.seek(offset)
         content = document_in(parsed_line(source.readline())).content
         blocks = cut_file(path, content)
-        lines.holdings[path] = lines.contents.add(path, blocks)
+        lines.gathered.contents.add(path, blocks)
         yield Arrival(path, content, lines.expiries.get(path, {}), blocks=blocks)
         progress(path)
 
@@ -232,8 +221,6 @@ def stored(
     dry_run: bool,
     message: str,
     files: Iterable[Arrival] = (),
-    holdings: Mapping[str, tuple[int, tuple[OpaqueBlock, ...]]] = MappingProxyType({}),
-    warnings: Iterable[str] = (),
 ) -> ImportReport:
     """Store what was gathered, or rehearse it, and report. Raises ImportRefused, for bad lines unless rehearsed."""
     if gathered.refused and not dry_run:
@@ -247,18 +234,14 @@ def stored(
         created = [each.entry_id for each in done.entries if each.outcome == "created"]
         counted = gathered.accesses
         add_accesses(access, {entry_id: counted[entry_id] for entry_id in created if entry_id in counted})
-    reports = [
-        ImportedFile(each.path, each.outcome, each.reason, *holdings.get(each.path, (0, ())))
-        for each in done.files
-    ]
-    reports += [ImportedFile(printable(name), Outcome.REFUSED, reason) for name, reason in gathered.left_out]
     return report_of(
         done,
         dry_run=dry_run,
-        files=reports,
+        contents=gathered.contents,
+        refused=gathered.left_out,
         warnings=chain(
             [WOULD_BE_REFUSED] if gathered.refused else [],
-            warnings,
+            gathered.contents.warnings(),
             gathered.warnings,
             [f"{more} more warnings like these"] if (more := gathered.more_warnings) else [],
         ),

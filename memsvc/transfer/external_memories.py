@@ -128,8 +128,13 @@ def entry_of(memory: ExternalMemory) -> ExternalEntry:
     path = memory.path or _path_for(entry)
     metadata = storable_metadata(memory.metadata)
     others = {name: value for name, value in memory.metadata.items() if name not in metadata}
-    origin = {**memory.origin, _METADATA: others} if others else memory.origin
-    more = _origin_line(entry, memory.confidence, origin)
+    origin = dict(memory.origin)
+    if others:
+        origin[_METADATA] = others
+    if memory.confidence != CONFIDENCE_NUMBERS[entry.confidence]:
+        origin["confidence"] = memory.confidence
+    # ASCII, so that no reader of YAML takes any of it for a line break.
+    more = text_line(ORIGIN, json.dumps(origin, sort_keys=True, separators=(",", ":"))) if origin else ""
     found = ExternalEntry(path, entry, more, memory.expires_at, metadata)
     if more or metadata:
         _ = found.block  # raises where they are too long
@@ -144,10 +149,3 @@ def _path_for(entry: MemoryEntry) -> str:
         except InvalidTitle:
             continue
     raise InvalidTitle("a procedure needs a heading or a summary to be named by")
-
-
-def _origin_line(entry: MemoryEntry, confidence: float, origin: Mapping[str, Any]) -> str:
-    if confidence != CONFIDENCE_NUMBERS[entry.confidence]:
-        origin = {**origin, "confidence": confidence}
-    # ASCII, so that no reader of YAML takes any of it for a line break.
-    return text_line(ORIGIN, json.dumps(origin, sort_keys=True, separators=(",", ":"))) if origin else ""

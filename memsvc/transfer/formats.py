@@ -1,6 +1,5 @@
 """What an import may be made of, and the one function that takes any of it from a file."""
 
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
@@ -11,10 +10,9 @@ from memsvc.transfer.external import import_jsonl
 from memsvc.transfer.imports import import_notebooks, import_zip
 from memsvc.transfer.mneme import import_mneme
 from memsvc.transfer.refusals import ImportRefused
+from memsvc.transfer.reports import Progress
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import OnConflict
-
-type Progress = Callable[[str], None]
 
 
 class ImportFormat(StrEnum):

@@ -3,7 +3,7 @@
 import hashlib
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import BinaryIO, Final
@@ -64,7 +64,7 @@ class Pack:
             self._spool.write(_entry_header(number, len(data)) + zlib.compress(data))
         return object_id
 
-    def bundle(self, branch: str, head: ObjectId) -> Iterator[bytes]:
+    def bundle(self, branch: str, head: ObjectId) -> Generator[bytes]:
         """The pieces of a bundle of all objects, in which `branch` stands at the commit `head`."""
         tip = head.hex()
         yield f"# v2 git bundle\n{tip} HEAD\n{tip} refs/heads/{branch}\n\n".encode()

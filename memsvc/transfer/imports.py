@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
-from types import MappingProxyType
 from typing import BinaryIO, Final
 
-from memsvc.contract.imports import ImportedFile, ImportReport, OpaqueBlock, Outcome
+from memsvc.contract.imports import ImportReport
 from memsvc.format import FormatError, cut_file
 from memsvc.format.paths import ancestors_of, archived_path, canonical_path
 from memsvc.transfer.archives import Archive, Limits
@@ -25,12 +24,11 @@ from memsvc.transfer.names import (
     MEMORY_FOLDER,
     holds_memory_folder_content,
     is_litter,
-    printable,
     stands_for,
 )
 from memsvc.transfer.notebooks import notebooks_in
 from memsvc.transfer.refusals import ImportRefused
-from memsvc.transfer.reports import Contents, report_of
+from memsvc.transfer.reports import Contents, Progress, report_of
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival
@@ -39,20 +37,20 @@ from memsvc.tree.errors import EntryNotFound
 
 _MOST_LOOKED_UP: Final = 200
 
-type Progress = Callable[[str], None]
-
 
 @dataclass(frozen=True, slots=True)
 class _Source:
     """Files to import: their names, how to read one, and whether they are known to be a memory folder's content.
 
-    `refused` names files that are left out before anything is looked at, and `warnings` tells of the others' names.
+    `refused` and `skipped` name files that are left out before anything is looked at, and `warnings` tells of the
+    others' names.
     """
 
     names: Sequence[str]
     read: Callable[[str], bytes]
     is_memory_folder: bool = False
     refused: Sequence[tuple[str, str]] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
     warnings: Sequence[str] = ()
 
 
@@ -99,16 +97,11 @@ def import_notebooks(
             list(found.taken),
             lambda name: opened.read(found.taken[name]),
             refused=[*opened.refused, *found.refused],
+            skipped=found.skipped,
             warnings=opened.warnings,
         )
         return _imported(
-            access,
-            source,
-            on_conflict=on_conflict,
-            dry_run=dry_run,
-            message=message,
-            progress=progress,
-            skipped=found.skipped,
+            access, source, on_conflict=on_conflict, dry_run=dry_run, message=message, progress=progress
         )
 
 
@@ -122,9 +115,16 @@ def import_directory(
     progress: Progress = lambda path: None,
 ) -> ImportReport:
     """Import the files below a directory; raises ImportRefused for links, and where no name is left to take."""
-    names = list(_names_below(folder))
+    # Links are not followed, those to folders are names of their own.
+    names = [
+        (Path(place) / name).relative_to(folder).as_posix()
+        for place, folders, files in os.walk(folder)
+        for name in files + [name for name in folders if (Path(place) / name).is_symlink()]
+    ]
     if links := [
-        (name, "is a link or a device, not a file") for name in names if not _is_regular(folder / name)
+        (name, "is a link or a device, not a file")
+        for name in names
+        if not stat.S_ISREG((folder / name).lstat().st_mode)
     ]:
         raise ImportRefused(links)
     source = _Source(
@@ -145,36 +145,34 @@ def _imported(
     dry_run: bool,
     message: str,
     progress: Progress,
-    skipped: Mapping[str, str] = MappingProxyType({}),
 ) -> ImportReport:
     sorted_out = _sorted_out(access, source)
     refused = [*source.refused, *sorted_out.refused]
     if refused and not sorted_out.paths:
         raise ImportRefused(refused)
-    contents, holdings = Contents(), dict[str, tuple[int, tuple[OpaqueBlock, ...]]]()
+    contents = Contents()
 
     def arrivals() -> Iterator[Arrival]:
         for path, name in sorted_out.paths.items():
             data = source.read(name)
             blocks = cut_file(path, data)
-            holdings[path] = contents.add(path, blocks)
+            contents.add(path, blocks)
             yield sorted_out.arrival(path, name, data)._replace(blocks=blocks)
             progress(path)
 
     done = services.import_files(
         access, arrivals(), on_conflict=on_conflict, dry_run=dry_run, message=message
     )
-    files = [
-        ImportedFile(each.path, each.outcome, each.reason, *holdings.get(each.path, (0, ())))
-        for each in done.files
-    ]
-    files += [
-        ImportedFile(printable(name), Outcome.SKIPPED, reason)
-        for name, reason in {**sorted_out.skipped, **skipped}.items()
-    ]
-    files += [ImportedFile(printable(name), Outcome.REFUSED, reason) for name, reason in refused]
-    warnings = chain(source.warnings, sorted_out.warnings, contents.warnings(), _dangling(access, contents))
-    return report_of(done, dry_run=dry_run, files=files, warnings=warnings)
+    return report_of(
+        done,
+        dry_run=dry_run,
+        contents=contents,
+        refused=refused,
+        skipped={**sorted_out.skipped, **source.skipped},
+        warnings=chain(
+            source.warnings, sorted_out.warnings, contents.warnings(), _dangling(access, contents)
+        ),
+    )
 
 
 @dataclass(slots=True)
@@ -239,26 +237,9 @@ def _sorted_out(access: Access, source: _Source) -> _SortedOut:
 def _dangling(access: Access, contents: Contents) -> Iterator[str]:
     """References to entries that are nowhere; only so many are looked up."""
     for entry_id, path in islice(contents.dangling(), _MOST_LOOKED_UP):
-        if not _exists(access, entry_id):
+        try:
+            reads.get_entry(access, entry_id)
+        except EntryNotFound:
             yield f"an entry of {path} refers to {entry_id}, which is nowhere in the tree"
     if more := sum(1 for _ in islice(contents.dangling(), _MOST_LOOKED_UP, None)):
         yield f"{more} more references to entries that the import does not bring were not looked up"
-
-
-def _exists(access: Access, entry_id: str) -> bool:
-    try:
-        reads.get_entry(access, entry_id)
-    except EntryNotFound:
-        return False
-    return True
-
-
-def _names_below(folder: Path) -> Iterator[str]:
-    """All that is no directory below a directory, with `/` between the parts; links are not followed."""
-    for place, folders, files in os.walk(folder):
-        for name in files + [name for name in folders if (Path(place) / name).is_symlink()]:
-            yield (Path(place) / name).relative_to(folder).as_posix()
-
-
-def _is_regular(path: Path) -> bool:
-    return stat.S_ISREG(path.lstat().st_mode)

@@ -11,7 +11,6 @@ from memsvc.format.entries import instant_of
 from memsvc.tree.arrivals import FileExpiries
 
 _FORMAT: Final = "memsvc-export/1"
-_NO_EXPIRIES: Final[FileExpiries] = {}
 
 
 @dataclass(slots=True)
@@ -86,15 +85,13 @@ class Brought:
 
     def expiries_of(self, name: str) -> FileExpiries:
         """When blocks of a file disappear; what can't be read of it is left out."""
+        expiries = dict[tuple[str, int], datetime]()
         listed = self.expires.get(name)
-        return dict(filter(None, map(_expiry, listed))) if isinstance(listed, list) else _NO_EXPIRIES
-
-
-def _expiry(listed: object) -> tuple[tuple[str, int], datetime] | None:
-    match listed:
-        case [str(key), int(above), str(at)] if (instant := instant_of(at)) is not None:
-            return (key, above), instant
-    return None
+        for each in listed if isinstance(listed, list) else []:
+            match each:
+                case [str(key), int(above), str(at)] if (instant := instant_of(at)) is not None:
+                    expiries[key, above] = instant
+        return expiries
 
 
 def _texts(found: object) -> dict[str, str]:

@@ -61,14 +61,20 @@ def import_mneme(
     and turns are left out. Raises ImportRefused, InvalidArchive (FormatErrors) or ArchiveTooLarge (a TreeError), and
     stores nothing then.
     """
-    gathered, equal = Gathered(), dict[tuple[str, str], str]()
+    gathered, equal = Gathered(), dict[str, str]()
+    where, asked = (" WHERE agent_id = ?", (only,)) if only is not None else ("", ())
     with _opened(database) as connection:
         _require_one_agent(connection, only)
-        for number, row in enumerate(_records(connection, only), start=1):
+        found = connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM records{where} ORDER BY rowid", asked)
+        for number, values in enumerate(found, start=1):
             if number > ENTRIES_FOR_A_FILE * limits.members:
                 raise ArchiveTooLarge("The file holds more memories than an import takes.")
+            row = dict(zip(_COLUMNS, values, strict=True))
             _take(gathered, f"record {number}", row)
-            _note_equal(gathered, equal, row)
+            if row["tier"] == "semantic" and isinstance(row["content"], str):
+                first = equal.setdefault(row["content"], str(row["id"]))
+                if first != row["id"]:
+                    gathered.warn(f"record {row['id']} says the same as {first}; both are kept")
     return stored(access, gathered, on_conflict=on_conflict, dry_run=dry_run, message=message)
 
 
@@ -118,13 +124,6 @@ def _require_one_agent(connection: sqlite3.Connection, only: str | None) -> None
         raise ImportRefused(
             [("the file", f"holds the memories of several agents ({named}); name the one to take")]
         )
-
-
-def _records(connection: sqlite3.Connection, only: str | None) -> Iterator[Mapping[str, Any]]:
-    query = f"SELECT {', '.join(_COLUMNS)} FROM records"
-    where, values = (" WHERE agent_id = ?", (only,)) if only is not None else ("", ())
-    for row in connection.execute(f"{query}{where} ORDER BY rowid", values):
-        yield dict(zip(_COLUMNS, row, strict=True))
 
 
 def _take(gathered: Gathered, name: str, row: Mapping[str, Any]) -> None:
@@ -205,10 +204,3 @@ def _confidence(gathered: Gathered, row: Mapping[str, Any]) -> float:
     if not 0 <= number <= 1:
         gathered.warn(f"record {row['id']}: confidence {number} was brought into the range from 0 to 1")
     return float(min(max(number, 0.0), 1.0))
-
-
-def _note_equal(gathered: Gathered, equal: dict[tuple[str, str], str], row: Mapping[str, Any]) -> None:
-    if row["tier"] == "semantic" and isinstance(row["content"], str):
-        first = equal.setdefault((row["tier"], row["content"]), str(row["id"]))
-        if first != row["id"]:
-            gathered.warn(f"record {row['id']} says the same as {first}; both are kept")

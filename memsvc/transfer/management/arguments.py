@@ -6,11 +6,9 @@ from django.core.management.base import CommandError
 
 from memsvc.tree.access import Access
 from memsvc.tree.errors import TreeNotFound
-from memsvc.tree.models import Tree
 from memsvc.tree.trees import DEFAULT_TREE, list_trees, tree_of
 from tenants.actors import SYSTEM
 from tenants.management.arguments import tenant_named
-from tenants.models import Tenant
 
 
 def add_tenant_and_tree(parser: ArgumentParser, *, tree_help: str = "which of its trees") -> None:
@@ -20,12 +18,9 @@ def add_tenant_and_tree(parser: ArgumentParser, *, tree_help: str = "which of it
 
 def access_to(slug: str, tree: str) -> Access:
     """The whole of a tenant's tree, for the operator; an error that names the trees when there is none such."""
-    return Access(tree=_tree_named(tenant_named(slug), tree), actor=SYSTEM)
-
-
-def _tree_named(tenant: Tenant, name: str) -> Tree:
+    tenant = tenant_named(slug)
     try:
-        return tree_of(tenant, name)
+        return Access(tree=tree_of(tenant, tree), actor=SYSTEM)
     except TreeNotFound as error:
-        known = ", ".join(tree.name for tree in list_trees(tenant)) or DEFAULT_TREE
+        known = ", ".join(each.name for each in list_trees(tenant)) or DEFAULT_TREE
         raise CommandError(f"{error} Tenant '{tenant.slug}' has: {known}.") from error

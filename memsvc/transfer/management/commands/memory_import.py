@@ -72,7 +72,10 @@ class Command(BaseCommand):
         if not path.exists():
             raise CommandError(f"There is nothing at {path}.")
         if new_tree:
-            _make_tree(tenant, tree)
+            try:
+                create_tree(tenant_named(tenant), tree)
+            except (TreeExists, FormatError) as error:
+                raise CommandError(str(error)) from error
         try:
             report = self._import(
                 access_to(tenant, tree), path, form, OnConflict(on_conflict), only=only, dry_run=dry_run
@@ -120,13 +123,6 @@ class Command(BaseCommand):
             limits=OPERATOR_LIMITS,
             progress=progress,
         )
-
-
-def _make_tree(tenant: str, tree: str) -> None:
-    try:
-        create_tree(tenant_named(tenant), tree)
-    except (TreeExists, FormatError) as error:
-        raise CommandError(str(error)) from error
 
 
 def _in_words(report: ImportReport) -> str:
