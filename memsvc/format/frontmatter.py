@@ -1,6 +1,7 @@
 """Reading and writing the frontmatter of an entry: YAML in which plain text stays text."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -205,13 +206,15 @@ def key_lines(text: str) -> list[tuple[str, str]]:
 
 
 def _key_starts(text: str) -> list[tuple[str, int]]:
+    """The keys and the lines at which they begin: those that "\n" ends, where YAML knows more ends of a line."""
     parser: _Parser = _LOADER(text)
     starts: list[tuple[str, int]] = []
+    ends = [found.start() for found in re.finditer("\n", text)]
     try:
         depth, is_key = 0, True
         while not isinstance(event := parser.get_event(), yaml.StreamEndEvent):
             if depth == 1 and isinstance(event, yaml.ScalarEvent) and is_key and event.start_mark:
-                starts.append((event.value, event.start_mark.line))
+                starts.append((event.value, bisect_left(ends, event.start_mark.index)))
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
             elif isinstance(event, yaml.CollectionEndEvent):

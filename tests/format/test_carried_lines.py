@@ -13,6 +13,13 @@ from memsvc.format import carried_lines
             "# why\nnote: @home\nlist:\n  - a",
             {"note": "@home", "list": ["a"]},
         ),
+        # YAML knows more ends of a line than those at which lines are cut.
+        ('summary: "a\u2028b"\nk: 1\nz: 2\n', "k: 1\nz: 2", {"k": 1, "z": 2}),
+        (
+            'k: "a\u2028\u2029\x85b"\nz: 2\ny: 3\n',
+            'k: "a\u2028\u2029\x85b"\nz: 2\ny: 3',
+            {"k": "a\u2028\u2029\nb", "z": 2, "y": 3},
+        ),
     ],
 )
 def test_lines_that_no_yaml_reader_takes_are_carried_as_they_stand(
