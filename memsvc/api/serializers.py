@@ -98,6 +98,8 @@ def _shape_of(kind: type[Input]) -> Input:
 class Query(Input):
     """The parameters of a URL. Those that are lists may be repeated, others not."""
 
+    in_url = True
+
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         return super().to_internal_value({name: self._value(name, values) for name, values in data.lists()})
 

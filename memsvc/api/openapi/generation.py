@@ -14,38 +14,14 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from memsvc.api import batch, fields
-from memsvc.api.memory_stores import fields as store_fields
 from memsvc.api.openapi.memory_stores import STORE_OPERATIONS
 from memsvc.api.openapi.operations import OPERATIONS, Operation
-from memsvc.api.openapi.schemas import (
-    BASE64,
-    BYTES,
-    COMPONENTS,
-    FLAG,
-    FRACTION,
-    NUMBER,
-    TEXT,
-    UUID,
-    array,
-    described,
-    enum,
-    nullable,
-    ref,
-)
-from memsvc.api.serializers import BatchInput, Query
+from memsvc.api.openapi.schemas import BYTES, COMPONENTS, UUID, described, ref
+from memsvc.api.serializers import BatchInput
 from memsvc.api.views import TenantView
-from memsvc.contract.wire import Schema
-from memsvc.format import metadata
-from memsvc.format.frontmatter import MAX_NUMBER
-from memsvc.tree.reads.metadata import OPERATORS as OPERATORS_OF_METADATA
-from memsvc.tree.trees import MAX_METADATA_PAIRS
+from memsvc.contract.wire import NUMBER, TEXT, Schema, array, enum, nullable
 from tenants.scopes import Scope
 
-_SCALARS: list[Schema] = [
-    {**TEXT, "maxLength": metadata.MAX_TEXT_BYTES},
-    {**FRACTION, "minimum": -MAX_NUMBER, "maximum": MAX_NUMBER},
-    FLAG,
-]
 EVERY_OPERATION = OPERATIONS | STORE_OPERATIONS
 PATH_NAMES = {
     "tree": "The exact name of a tree; `default` is always there.",
@@ -223,142 +199,11 @@ class EitherHeader(OpenApiAuthenticationExtension):
 
 
 class Field(OpenApiSerializerFieldExtension):
-    """A field of `memsvc.api.fields`; null is taken for one that is absent wherever it has a default."""
+    """What a field says of itself; null is taken for one that is absent wherever it has a default."""
 
-    target_class: Any = fields.TextField
+    target_class = fields.Field
     match_subclasses = True
-    schema: Schema = TEXT
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> Schema:
-        schema = self.described()
+        schema: Schema = self.target.described()
         return schema if self.target.required else nullable(schema)
-
-    def described(self) -> Schema:
-        return dict(self.schema)
-
-
-class Path(Field):
-    target_class = fields.PathField
-    schema = {**TEXT, "description": "An absolute path."}
-
-
-class Zone(Field):
-    target_class = fields.ZoneField
-    schema = {**TEXT, "description": "An IANA time zone; UTC when it is absent."}
-
-
-class Folder(Field):
-    target_class = fields.FolderField
-    schema = {**TEXT, "description": "The absolute path of a folder."}
-
-
-class Bytes(Field):
-    target_class = fields.BytesField
-    schema = BASE64
-
-
-class Flag(Field):
-    target_class = fields.FlagField
-    schema = FLAG
-
-
-class Number(Field):
-    target_class = fields.NumberField
-
-    def described(self) -> Schema:
-        return {**NUMBER, "minimum": self.target.minimum, "maximum": self.target.maximum}
-
-
-class Limit(Field):
-    target_class = fields.LimitField
-
-    def described(self) -> Schema:
-        return {**NUMBER, "minimum": 1, "description": f"At most {self.target.maximum} are answered."}
-
-
-class Fraction(Field):
-    target_class = fields.FractionField
-
-    def described(self) -> Schema:
-        least = "exclusiveMinimum" if self.target.above else "minimum"
-        return {**FRACTION, least: self.target.minimum, "maximum": self.target.maximum}
-
-
-class Weights(Field):
-    target_class = fields.WeightsField
-
-    def described(self) -> Schema:
-        weight = {**FRACTION, "minimum": 0, "maximum": self.target.weight.maximum}
-        names = {choice.value: weight for choice in self.target.key.choices}
-        return {"type": "object", "properties": names, "additionalProperties": False}
-
-
-class EntryMetadata(Field):
-    target_class = fields.EntryMetadataField
-
-    def described(self) -> Schema:
-        return {
-            "type": "object",
-            "maxProperties": metadata.MAX_PAIRS,
-            "propertyNames": {"minLength": 1, "maxLength": metadata.MAX_NAME_BYTES},
-            "additionalProperties": {
-                "anyOf": [*_SCALARS, {**array({"anyOf": _SCALARS}), "maxItems": metadata.MAX_ITEMS}]
-            },
-        }
-
-
-class MetadataFilter(Field):
-    target_class = fields.MetadataFilterField
-
-    def described(self) -> Schema:
-        text = f"For each name a value, or an object of operators: {', '.join(OPERATORS_OF_METADATA)}."
-        if isinstance(self.target.parent, Query):
-            return {**TEXT, "contentMediaType": "application/json", "description": f"A JSON object. {text}"}
-        return {"type": "object", "description": text}
-
-
-class Enum(Field):
-    target_class = fields.EnumField
-
-    def described(self) -> Schema:
-        return enum(*(choice.value for choice in self.target.choices))
-
-
-class ShortText(Field):
-    target_class = store_fields.ShortTextField
-
-    def described(self) -> Schema:
-        return {**TEXT, "minLength": self.target.minimum, "maxLength": self.target.maximum}
-
-
-class Metadata(Field):
-    target_class = store_fields.MetadataField
-
-    def described(self) -> Schema:
-        value = {**TEXT, "maxLength": store_fields.MAX_METADATA_VALUE_CHARACTERS}
-        return {
-            "type": "object",
-            "maxProperties": MAX_METADATA_PAIRS,
-            "propertyNames": {"minLength": 1, "maxLength": store_fields.MAX_METADATA_KEY_CHARACTERS},
-            "additionalProperties": nullable(value) if self.target.patch else value,
-        }
-
-
-class MemoryPath(Field):
-    target_class = store_fields.MemoryPathField
-    schema = {**TEXT, "description": "An absolute path in NFC, up to 1,024 bytes."}
-
-
-class PathPrefix(Field):
-    target_class = store_fields.PathPrefixField
-    schema = {**TEXT, "description": "A folder, with a slash at its begin and its end."}
-
-
-class Sha256(Field):
-    target_class = store_fields.Sha256Field
-    schema = {**TEXT, "pattern": "^[0-9a-fA-F]{64}$"}
-
-
-class Ignored(Field):
-    target_class = store_fields.IgnoredField
-    schema = {**TEXT, "description": "Taken and ignored."}

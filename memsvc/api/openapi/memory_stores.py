@@ -4,9 +4,9 @@ from typing import Any
 
 from memsvc.api.memory_stores.serializers import MemoryInput, MemoryPatch, StoreInput, StorePatch
 from memsvc.api.openapi.operations import Operation
-from memsvc.api.openapi.schemas import TEXT, array, enum, nullable, ref
+from memsvc.api.openapi.schemas import ref
 from memsvc.api.serializers import Nothing
-from memsvc.contract.wire import Schema, closed
+from memsvc.contract.wire import TEXT, Schema, array, closed, enum, nullable
 
 _STORE_ID = "memstore_019c0000000070008000000000000010"
 _MEMORY_ID = "mem_019c0000000070008000000000000011"
