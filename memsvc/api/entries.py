@@ -19,11 +19,9 @@ from memsvc.api.serializers import (
 from memsvc.api.views import TreeView
 from memsvc.contract.entries import EntryAccesses, EntryRead
 from memsvc.contract.files import Items, Page
-from memsvc.contract.requests import Status
-from memsvc.format import EntryDraft
+from memsvc.contract.requests import EntryDraft, Status, SuccessorRequest
 from memsvc.recall.accesses import accesses_of, get_entry
 from memsvc.tree import reads, services
-from memsvc.tree.drafts import SuccessorDraft
 from memsvc.tree.reads import EntryFilter
 from tenants.scopes import Scope
 
@@ -86,10 +84,8 @@ class SupersedeView(TreeView):
     scopes = {"POST": Scope.WRITE}
 
     def post(self, request: Request, tree: str, entry_id: str) -> Response:
-        data = self.body(SuccessorInput)
-        message = data.pop("message")
-        result = services.supersede_entry(self.access, entry_id, SuccessorDraft(**data), message=message)
-        return answer(result, status=201)
+        successor = SuccessorRequest(entry_id, **self.body(SuccessorInput))
+        return answer(services.supersede_entry(self.access, successor), status=201)
 
 
 class EpisodesView(TreeView):

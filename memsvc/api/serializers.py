@@ -31,9 +31,9 @@ from memsvc.contract.requests import (
     MAX_PAGE,
     MAX_PATTERN_BYTES,
     EntriesRequest,
+    EntryDraft,
     EntryRequest,
     Mode,
-    NewEntry,
     RevisionsRequest,
     ScoringName,
     SearchRequest,
@@ -306,7 +306,7 @@ class ContextQuery(RevisionQuery):
 class EntryFields(Input):
     """An entry to be stored. What the service owns (id, author, status) can't be set."""
 
-    asks = NewEntry
+    asks = EntryDraft
 
 
 class EntryInput(EntryFields):

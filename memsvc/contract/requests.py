@@ -141,8 +141,16 @@ class EntriesRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class NewEntry:
-    """An entry to be stored. What the service owns (id, author, status) can't be set."""
+class EntryDraft:
+    """An entry before it has an id and a place.
+
+    `when` is the instant that the entry refers to (naive means UTC, None means now); it gives the month of an
+    episode's file. `title` names a procedure's file. `supersedes` retires that entry in the same revision.
+    After `expires_at` the entry is invisible to every reader; None stays, and one that supersedes a temporary entry
+    is temporary too unless it says otherwise. `metadata` are further keys of its frontmatter; None are those of the
+    superseded entry, just as they are written there. Without a summary, an entry in the place of one that has
+    one gets the first line of its own body; "" is none.
+    """
 
     category: MemoryCategory
     body: Annotated[str, Takes.CONTENT]
@@ -159,13 +167,16 @@ class NewEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntryRequest(NewEntry):
+class EntryRequest(EntryDraft):
     message: Message = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SuccessorRequest:
-    """An entry in the place of another: what is absent of category, tags, metadata and expires_at is kept."""
+    """An entry in the place of another: what is absent of category, tags, metadata and expires_at is kept.
+
+    A `summary` of None is made from the body where the old one has any; "" is none.
+    """
 
     entry_id: Annotated[str, Wire.UNSENT]
     category: MemoryCategory | None = field(default=None, kw_only=True)

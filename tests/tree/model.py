@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 from memsvc import format
 from memsvc.contract.entries import EntryWritten
-from memsvc.format import BlockKind, EntryDraft, MemoryCategory, MemoryEntry
+from memsvc.contract.requests import EntryDraft
+from memsvc.format import BlockKind, MemoryCategory, MemoryEntry
 from memsvc.tree.errors import (
     AlreadySuperseded,
     EntryNotFound,
@@ -203,5 +204,5 @@ def _as_entry(draft: EntryDraft) -> MemoryEntry:
     when = format.in_utc(draft.when)
     return MemoryEntry(
         entry_id=format.new_entry_id(when), created=when, category=draft.category, body=draft.body,
-        summary=draft.summary or "", tags=draft.tags, supersedes=draft.supersedes,
+        summary=draft.summary or "", tags=tuple(draft.tags), supersedes=draft.supersedes,
     )  # fmt: skip

@@ -23,7 +23,8 @@ from hypothesis.stateful import (
 
 from memsvc import format
 from memsvc.contract.files import Listed
-from memsvc.format import BlockKind, EntryDraft, FormatError, MemoryEntry
+from memsvc.contract.requests import EntryDraft
+from memsvc.format import BlockKind, FormatError, MemoryEntry
 from memsvc.tree import reads, services
 from memsvc.tree.drafts import OnConflict
 from memsvc.tree.errors import BatchFailed, IsFolder, PathTaken, TreeError
