@@ -22,6 +22,7 @@ from memsvc.contract.files import Items, Page
 from memsvc.contract.requests import EntryDraft, Status, SuccessorRequest
 from memsvc.recall.accesses import accesses_of, get_entry
 from memsvc.tree import reads, services
+from memsvc.tree.operations import Operation
 from memsvc.tree.reads import EntryFilter
 from tenants.scopes import Scope
 
@@ -109,13 +110,13 @@ class IndexView(TreeView):
 
 
 def draft_of(data: dict[str, Any]) -> EntryDraft:
-    return EntryDraft(**_named_as(EntryDraft, data))
+    return EntryDraft(**named_as(EntryDraft, data))
 
 
 def filter_of(data: dict[str, Any], *, active: bool | None) -> EntryFilter:
-    return EntryFilter(**_named_as(EntryFilter, data), active=active)
+    return EntryFilter(**named_as(EntryFilter, data), active=active)
 
 
-def _named_as(kind: type[EntryDraft | EntryFilter], data: dict[str, Any]) -> dict[str, Any]:
+def named_as(kind: type[EntryDraft | EntryFilter | Operation], data: dict[str, Any]) -> dict[str, Any]:
     """What was sent for the fields of a class of the tree that have the name that they are sent under."""
     return {each.name: data[each.name] for each in fields(kind) if each.name in data}
