@@ -19,14 +19,14 @@ from memsvc.api.serializers import (
 from memsvc.api.views import TreeView
 from memsvc.contract.entries import EntryAccesses, EntryRead
 from memsvc.contract.files import Items, Page
-from memsvc.contract.requests import EntryDraft, Status, SuccessorRequest
+from memsvc.contract.requests import EntryDraft, SuccessorRequest
 from memsvc.recall.accesses import accesses_of, get_entry
 from memsvc.tree import reads, services
 from memsvc.tree.operations import Operation
 from memsvc.tree.reads import EntryFilter
 from tenants.scopes import Scope
 
-ACTIVE = {Status.ACTIVE: True, Status.SUPERSEDED: False, Status.ALL: None}
+ACTIVE = {"active": True, "superseded": False, "all": None}
 
 
 class EntriesView(TreeView):

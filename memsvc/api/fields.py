@@ -12,7 +12,7 @@ from dataclasses import fields as dataclass_fields
 from datetime import datetime, tzinfo
 from enum import StrEnum
 from types import NoneType, UnionType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeAliasType, get_args, get_origin, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
@@ -20,7 +20,7 @@ from rest_framework import serializers
 
 from memsvc.api.parsers import parse_object
 from memsvc.api.problems import InvalidJson
-from memsvc.contract.requests import Between, Choice, MaxBytes, PageSize, Takes
+from memsvc.contract.requests import Between, MaxBytes, PageSize, Takes
 from memsvc.contract.wire import (
     BASE64,
     FLAG,
@@ -347,8 +347,6 @@ def _field_of(kind: Any, marks: Iterable[Any], standard: Any) -> serializers.Fie
     options = {} if standard is MISSING else {"default": standard}
     for mark in marks:
         match mark:
-            case Choice():
-                return EnumField(mark.of, default=mark.of(standard))
             case PageSize():
                 return LimitField(default=mark.default, maximum=mark.maximum)
             case MaxBytes():
@@ -371,6 +369,9 @@ def _field_of(kind: Any, marks: Iterable[Any], standard: Any) -> serializers.Fie
                 return ExpiryField()
             case Takes.FILTER:
                 return MetadataFilterField(**options)
+    if isinstance(only, TypeAliasType):
+        named = [(each, each) for each in get_args(only.__value__)]
+        return EnumField(StrEnum(only.__name__, named), **options)  # type: ignore[arg-type]  # it makes a class
     if get_origin(only) is Sequence:
         return TagsField(**options)
     if issubclass(only, StrEnum):

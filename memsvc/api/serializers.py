@@ -35,7 +35,6 @@ from memsvc.contract.requests import (
     EntryRequest,
     Mode,
     RevisionsRequest,
-    ScoringName,
     SearchRequest,
     SuccessorRequest,
     UndoRequest,
@@ -261,9 +260,9 @@ class SearchInput(AsOf):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = super().validate(attrs)
-        if attrs["scoring"] is ScoringName.MNEME:
+        if attrs["scoring"] == "mneme":
             # Its ranking goes by vectors alone, knows no time of day, and ends with its first page.
-            unfit = {"mode": attrs["mode"] is not Mode.HYBRID, "recency": attrs["recency"]}
+            unfit = {"mode": attrs["mode"] != Mode.HYBRID, "recency": attrs["recency"]}
             unfit |= {name: attrs[name] is not None for name in ("timezone", "cursor")}
             reason = "This does not go with the scoring 'mneme'."
         else:

@@ -29,13 +29,6 @@ class Takes(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """One of these, which are given as text."""
-
-    of: type[StrEnum]
-
-
-@dataclass(frozen=True, slots=True)
 class PageSize:
     """How many items an answer may have: what it is when nothing is said, and the most."""
 
@@ -71,17 +64,6 @@ class Mode(StrEnum):
     SUBSTRING = "substring"
 
 
-class ScoringName(StrEnum):
-    MEMSVC = "memsvc"
-    MNEME = "mneme"
-
-
-class Status(StrEnum):
-    ACTIVE = "active"
-    SUPERSEDED = "superseded"
-    ALL = "all"
-
-
 type SearchMode = Literal["hybrid", "lexical", "semantic", "words", "substring"]
 type Scoring = Literal["memsvc", "mneme"]
 type StatusName = Literal["active", "superseded", "all"]
@@ -97,7 +79,7 @@ class SearchRequest:
 
     query: Annotated[str, MaxBytes(MAX_PATTERN_BYTES)] = ""
     _: KW_ONLY
-    mode: Annotated[SearchMode, Choice(Mode)] = "hybrid"
+    mode: SearchMode = "hybrid"
     kind: MemoryKind | None = None
     category: MemoryCategory | None = None
     tags: Sequence[str] = ()
@@ -112,7 +94,7 @@ class SearchRequest:
     include_superseded: bool = False
     recency: bool = False
     timezone: Annotated[str | None, Takes.ZONE] = None
-    scoring: Annotated[Scoring, Choice(ScoringName)] = "memsvc"
+    scoring: Scoring = "memsvc"
     half_life_days: Annotated[float | None, Between(0, 1e6, above=True)] = None
     use_confidence: bool | None = None
     authority_weights: Annotated[Mapping[MemoryKind, float] | None, Between(0, 1000)] = None
@@ -130,7 +112,7 @@ class EntriesRequest:
     tags: Annotated[Sequence[str], Named("tag")] = ()
     source: str | None = None
     confidence: Confidence | None = None
-    status: Annotated[StatusName | None, Choice(Status)] = "active"
+    status: StatusName | None = "active"
     since: datetime | None = None
     until: datetime | None = None
     path_prefix: Annotated[str | None, Takes.FOLDER] = None
