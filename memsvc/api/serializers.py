@@ -148,6 +148,11 @@ class RevisionQuery(AsOf, Query):
     pass
 
 
+class PageQuery(Query):
+    limit = LimitField(default=100, maximum=MAX_PAGE)
+    cursor = TextField(default=None)
+
+
 # Files
 
 
@@ -391,11 +396,6 @@ Language = StrEnum("Language", {name.upper(): name for name in LANGUAGES})  # ty
 class TreeInput(TreeName):
     description = tree_description_field(default="")
     language = EnumField(Language, default=DEFAULT_LANGUAGE)
-
-
-class TreesQuery(Query):
-    limit = LimitField(default=100, maximum=MAX_PAGE)
-    cursor = TextField(default=None)
 
 
 class TreePatch(Input):

@@ -14,15 +14,15 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from memsvc.api import batch, fields
-from memsvc.api.openapi.memory_stores import STORE_OPERATIONS
-from memsvc.api.openapi.operations import OPERATIONS, Operation
+from memsvc.api.openapi.memory_stores import STORE_ENDPOINTS
+from memsvc.api.openapi.operations import ENDPOINTS, Endpoint
 from memsvc.api.openapi.schemas import BYTES, COMPONENTS, UUID, described, ref
 from memsvc.api.serializers import BatchInput
 from memsvc.api.views import TenantView
 from memsvc.contract.wire import NUMBER, TEXT, Schema, array, enum, nullable
 from tenants.scopes import Scope
 
-EVERY_OPERATION = OPERATIONS | STORE_OPERATIONS
+EVERY_ENDPOINT = ENDPOINTS | STORE_ENDPOINTS
 PATH_NAMES = {
     "tree": "The exact name of a tree; `default` is always there.",
     "path": "The absolute path of a file without its first slash. Its slashes may stay as they are.",
@@ -53,14 +53,14 @@ REFUSALS = {
 
 
 class ApiSchema(AutoSchema):
-    """One operation: what `OPERATIONS` says about it, and what its view says."""
+    """One operation: what `ENDPOINTS` says about it, and what its view says."""
 
     @property
-    def operation(self) -> Operation:
+    def endpoint(self) -> Endpoint:
         name = type(self.view).__name__
-        if (name, self.method) not in EVERY_OPERATION:
+        if (name, self.method) not in EVERY_ENDPOINT:
             warn(f"{self.method} of {name} is not described in memsvc/api/openapi/operations.py")
-        return EVERY_OPERATION.get((name, self.method), Operation(summary=name, answers={200: {}}))
+        return EVERY_ENDPOINT.get((name, self.method), Endpoint(summary=name, answers={200: {}}))
 
     @property
     def tenant_view(self) -> TenantView:
@@ -71,7 +71,7 @@ class ApiSchema(AutoSchema):
         return f"{self.method.lower()}{name}"
 
     def get_summary(self) -> str:
-        return self.operation.summary
+        return self.endpoint.summary
 
     def get_description(self) -> str:  # type: ignore[override]  # so it is in drf-spectacular itself
         scope = self.tenant_view.scopes[self.method]
@@ -92,7 +92,7 @@ class ApiSchema(AutoSchema):
                 yield OpenApiParameter(name, kind, OpenApiParameter.PATH, required=True, description=text)
 
     def _header_parameters(self) -> Iterable[OpenApiParameter]:
-        for name in self.operation.conditions:
+        for name in self.endpoint.conditions:
             yield OpenApiParameter(name, str, OpenApiParameter.HEADER, description=CONDITIONS[name])
         if self.method != "GET" and self.tenant_view.scopes[self.method] is not Scope.READ:
             yield OpenApiParameter(
@@ -103,11 +103,11 @@ class ApiSchema(AutoSchema):
             )
 
     def get_request_serializer(self) -> Any:
-        operation = self.operation
-        if operation.body is BatchInput:
+        endpoint = self.endpoint
+        if endpoint.body is BatchInput:
             return {"application/json": self._batch()}
-        json = {"application/json": operation.body} if operation.body else {}
-        return {**json, **dict.fromkeys(operation.raw, BYTES)}
+        json = {"application/json": endpoint.body} if endpoint.body else {}
+        return {**json, **dict.fromkeys(endpoint.raw, BYTES)}
 
     def _batch(self) -> Schema:
         def step(name: str) -> Schema:
@@ -130,14 +130,14 @@ class ApiSchema(AutoSchema):
         return f"Batch{name}" if type(serializer).__module__ == batch.__name__ else name
 
     def get_response_serializers(self) -> Any:
-        operation, answers = self.operation, {}
-        for status, answered in operation.answers.items():
-            for media_type in operation.media:
+        endpoint, answers = self.endpoint, {}
+        for status, answered in endpoint.answers.items():
+            for media_type in endpoint.media:
                 answers[status, media_type] = (
                     described(answered) if media_type == "application/json" else BYTES
                 )
         shape, media_type = self.tenant_view.error_shape
-        statuses = ("400", "401", "403", *map(str, operation.refusals), "default")
+        statuses = ("400", "401", "403", *map(str, endpoint.refusals), "default")
         return answers | {(status, media_type): ref(shape) for status in statuses}
 
     def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
@@ -146,18 +146,18 @@ class ApiSchema(AutoSchema):
             body["description"] = (
                 REFUSALS.get(int(status), "Done.") if status.isdigit() else "Any other problem."
             )
-        if self.method == "GET" and self.operation.conditions:
+        if self.method == "GET" and self.endpoint.conditions:
             bodies["304"] = {"description": "The client has this state already."}
         return bodies
 
     def get_examples(self) -> list[OpenApiExample]:
-        operation, found = self.operation, []
-        if operation.example is not None:
-            found.append(OpenApiExample("Request", operation.example, request_only=True))
-        if operation.answered is not None:
-            media_type = operation.media[0]
+        endpoint, found = self.endpoint, []
+        if endpoint.example is not None:
+            found.append(OpenApiExample("Request", endpoint.example, request_only=True))
+        if endpoint.answered is not None:
+            media_type = endpoint.media[0]
             found.append(
-                OpenApiExample("Answer", operation.answered, response_only=True, media_type=media_type)
+                OpenApiExample("Answer", endpoint.answered, response_only=True, media_type=media_type)
             )
         return found
 
