@@ -64,10 +64,10 @@ class FileMemory:
             raise BlankBody
         category, supersedes = draft.category, draft.supersedes
         title = checked_title(draft.title)
-        moment = in_utc(draft.when)
+        instant = in_utc(draft.when)
         written = MemoryEntry(
-            entry_id=new_entry_id(moment),
-            created=moment,
+            entry_id=new_entry_id(instant),
+            created=instant,
             category=category,
             body=draft.body,
             summary=draft.summary or "",
@@ -86,7 +86,9 @@ class FileMemory:
             (entry,) = parse_entries(text)
             keeps_file = old is not None and title is None and category is MemoryCategory.PROCEDURE
             path = (
-                old.path if old is not None and keeps_file else entry_path(category, when=moment, title=title)
+                old.path
+                if old is not None and keeps_file
+                else entry_path(category, when=instant, title=title)
             )
             changes = _Changes(self._backend)
             changes.append_entry(path, text)

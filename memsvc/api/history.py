@@ -108,7 +108,7 @@ class UndoView(TreeView):
             revision=data["revision"],
             actor=data["actor"],
             since=data["since"] or 1,
-            rehearse=data["dry_run"],
+            dry_run=data["dry_run"],
             skip_conflicts=data["skip_conflicts"],
             message=data["message"],
         )

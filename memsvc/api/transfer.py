@@ -102,7 +102,7 @@ class ImportsView(TreeView):
     scopes = {"POST": Scope.WRITE}
     queries = {"POST": ImportQuery}
     parser_classes = (FileParser,)
-    thinks_for_long = True
+    long_running = True
 
     def dispatch(self, *args: Any, **kwargs: Any) -> HttpResponseBase:
         with ExitStack() as self.files:

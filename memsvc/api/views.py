@@ -43,7 +43,7 @@ class TenantView(APIView):
     scopes: ClassVar[Mapping[str, Scope]] = {}
     queries: ClassVar[Mapping[str, type[Query]]] = {}
     # Whether a write may work for longer between two statements than the database lets a transaction be idle.
-    thinks_for_long: ClassVar[bool] = False
+    long_running: ClassVar[bool] = False
 
     authentication_classes: Sequence[type[BaseAuthentication]] = (KeyAuthentication,)
     permission_classes = ()

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Self
 
 from memsvc.contract.files import ETag, Page, Told
-from memsvc.contract.wire import FOREIGN, Named, Note, Wire
+from memsvc.contract.wire import EXTERNAL, Named, Note, Wire
 from memsvc.format.entries import Confidence, MemoryEntry
 from memsvc.format.frontmatter import Metadata
 from memsvc.format.indexes import IndexRow
@@ -15,7 +15,7 @@ from memsvc.format.layout import MemoryCategory, MemoryKind
 SentMetadata = Annotated[
     Metadata, Wire.ANY_OBJECT, Note("What the frontmatter says besides, as it stands there.")
 ]
-FOREIGN[MemoryEntry] = {
+EXTERNAL[MemoryEntry] = {
     "entry_id": Annotated[str, Named("id")],
     "category": MemoryCategory,
     "kind": Annotated[MemoryKind, Wire.WRITTEN],

@@ -112,7 +112,7 @@ def schema_of(kind: Any, names: Names | None = None) -> Schema:
 
 
 # Classes of other rooms that are sent, and the types of their members by attribute.
-FOREIGN: Final[dict[type, Mapping[str, Any]]] = {}
+EXTERNAL: Final[dict[type, Mapping[str, Any]]] = {}
 
 
 @cache
@@ -292,7 +292,7 @@ def _members(kind: Any) -> Iterator[Member]:
             getattr(get_origin(each), "__type_params__", ()), get_args(each), strict=False
         )
     }
-    hints, optional = FOREIGN.get(owner), set()
+    hints, optional = EXTERNAL.get(owner), set()
     if hints is None:
         every = get_type_hints(owner, include_extras=True)
         params = sorted(fields(owner), key=lambda each: each.kw_only is True)

@@ -9,8 +9,9 @@ from typing import Final
 from memsvc import format as memory_format
 from memsvc.contract.context import Context, ContextFormat
 from memsvc.format import MemoryCategory
-from memsvc.recall import harness, shapes
+from memsvc.recall import harness, templates
 from memsvc.recall.accesses import note_accesses
+from memsvc.recall.budget import Packer
 from memsvc.recall.notebooks import (
     CHARACTERS_A_TOKEN,
     MAX_LINES,
@@ -19,15 +20,14 @@ from memsvc.recall.notebooks import (
     notebook_path,
     notebook_tokens,
 )
-from memsvc.recall.packing import Packer
 from memsvc.recall.search import Mode, Query, query_vector, search_uncounted
-from memsvc.recall.shapes import Part, Piece, Shape
+from memsvc.recall.templates import Part, Piece, Shape
 from memsvc.recall.tokens import estimated
 from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound, IsFolder
-from memsvc.tree.moment import moment
 from memsvc.tree.reads import EntryFilter, list_entries, read_file
 from memsvc.tree.reads.entries import MAX_QUERY_BYTES
+from memsvc.tree.snapshot import snapshot
 
 DEFAULT_BUDGET: Final = 2000
 MAX_BUDGET: Final = 32_000
@@ -42,9 +42,9 @@ _RULES: Final = (MemoryCategory.PREFERENCES, MemoryCategory.RULES)
 
 
 _SHAPES: Final[Mapping[ContextFormat, Callable[[int], Shape]]] = {
-    ContextFormat.MARKDOWN: shapes.markdown,
-    ContextFormat.XML: shapes.xml,
-    ContextFormat.MESSAGES: shapes.messages,
+    ContextFormat.MARKDOWN: templates.markdown,
+    ContextFormat.XML: templates.xml,
+    ContextFormat.MESSAGES: templates.messages,
 }
 
 
@@ -65,7 +65,7 @@ def context(
     # Now, because a model may think for seconds and below a transaction is open. Its answer is kept for then.
     mode = Mode.HYBRID if text and query_vector(text) else Mode.LEXICAL
     limit = max(_FEWEST, min(budget // _TOKENS_AN_ENTRY, _MOST))
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         seen = now.tree.revision if revision is None else revision
         rules = _rules(access, limit, revision)
         others = _answers(access, Query(text=text, mode=mode), limit, revision) if text else []
@@ -111,7 +111,7 @@ def notebook_context(
     counted as four characters here, as it is there. Raises `InvalidPath` and `RevisionNotFound`.
     """
     path = notebook_path(agent)
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         seen = now.tree.revision if revision is None else revision
         content = _notebook(access, path, revision)
     room, most = (NOTEBOOK_BUDGET, max_lines) if budget is None else (budget, None)
@@ -135,7 +135,7 @@ def harness_context(
     """
     path = notebook_path(agent)
     asked = harness.Asked(memory_format.checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES))
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         seen = now.tree.revision if revision is None else revision
         content = _notebook(access, path, revision)
         topics = harness.topics_beside(now, path, asked)

@@ -7,7 +7,7 @@ from typing import Final
 
 from memsvc.contract.imports import ImportReport
 from memsvc.transfer.archives import Limits
-from memsvc.transfer.foreign import import_jsonl
+from memsvc.transfer.external import import_jsonl
 from memsvc.transfer.imports import import_notebooks, import_zip
 from memsvc.transfer.mneme import import_mneme
 from memsvc.transfer.refusals import ImportRefused

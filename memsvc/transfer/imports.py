@@ -162,7 +162,7 @@ def _imported(
             progress(path)
 
     done = services.import_files(
-        access, arrivals(), on_conflict=on_conflict, rehearse=dry_run, message=message
+        access, arrivals(), on_conflict=on_conflict, dry_run=dry_run, message=message
     )
     files = [
         ImportedFile(each.path, each.outcome, each.reason, *holdings.get(each.path, (0, ())))

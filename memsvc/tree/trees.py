@@ -19,8 +19,8 @@ from memsvc.tree.access import Access
 from memsvc.tree.cursors import after_entry, after_text, cursor_of_entry, cursor_of_text
 from memsvc.tree.errors import Forbidden, StoreNotFound, TreeArchived, TreeExists, TreeNotFound
 from memsvc.tree.models import DEFAULT_LANGUAGE, Block, File, Tree
-from memsvc.tree.moment import moment
-from memsvc.tree.scope import holding
+from memsvc.tree.scope import locked_transaction
+from memsvc.tree.snapshot import snapshot
 from memsvc.tree.visibility import to_be_counted
 from tenants.idempotency import forget_tree
 from tenants.models import Tenant
@@ -142,7 +142,7 @@ def stores_page(
 
 def measure(access: Access) -> TreeSize:
     """How much an access sees of its tree."""
-    with moment(access) as now:
+    with snapshot(access) as now:
         files = now.files()
         untold = to_be_counted(now.at)
         listed = now.listed(list(files.filter(untold)))
@@ -156,8 +156,8 @@ def measure(access: Access) -> TreeSize:
 
 def measure_all(tenant: Tenant) -> Stored:
     """How many trees a tenant has, and how much is in all of them together."""
-    live = File.objects.filter(tenant=tenant).standing(None).aggregate(count=Count("pk"), size=Sum("size"))
-    entries = Block.objects.filter(tenant=tenant).standing(None).entries().visible().count()
+    live = File.objects.filter(tenant=tenant).live_at(None).aggregate(count=Count("pk"), size=Sum("size"))
+    entries = Block.objects.filter(tenant=tenant).live_at(None).entries().visible().count()
     trees = Tree.objects.filter(tenant=tenant).count()
     return Stored(trees=trees, files=live["count"], entries=entries, bytes=live["size"] or 0)
 
@@ -181,7 +181,7 @@ def describe_tree(
         language = _checked_language(language)
     require_whole(access)
     access.require_write()
-    with holding(access.tree) as tree:
+    with locked_transaction(access.tree) as tree:
         if tree.archived_at is not None:
             raise TreeArchived(tree.name)
         told = (
@@ -220,7 +220,7 @@ def archive_tree(access: Access) -> Tree:
     """Let nobody change a tree any more, for good. A second call keeps the first time."""
     require_whole(access)
     access.require_write()
-    with holding(access.tree) as tree:
+    with locked_transaction(access.tree) as tree:
         if tree.archived_at is None:
             tree.archived_at = timezone.now()
             tree.save(update_fields=["archived_at"])
@@ -233,7 +233,7 @@ def delete_tree(access: Access) -> None:
     Its name is free afterwards; keys that are limited to the name open whatever gets it next.
     """
     require_whole(access)
-    with holding(access.tree) as tree:
+    with locked_transaction(access.tree) as tree:
         forget_tree(tree.tenant_id, tree.pk)
         with connection.cursor() as cursor:
             # By table, because a cascade would look up each file's blocks one by one.

@@ -12,12 +12,12 @@ from pytest_django import Settings
 from memsvc.contract.context import Context, ContextFormat
 from memsvc.contract.requests import SuccessorRequest
 from memsvc.format import MemoryCategory, MemoryEntry
-from memsvc.recall import packing, shapes
+from memsvc.recall import templates
+from memsvc.recall.budget import Packer, cut_at_word
 from memsvc.recall.context import RULES_SHARE, context, notebook_context
+from memsvc.recall.escaping import without_tags, xml_text
 from memsvc.recall.notebooks import PIN_MARKER, Keep, excerpt, notebook_tokens
-from memsvc.recall.packing import Packer
-from memsvc.recall.quoting import without_tags, xml_text
-from memsvc.recall.shapes import Part, Piece
+from memsvc.recall.templates import Part, Piece
 from memsvc.recall.tokens import estimated
 from memsvc.tree import services
 from memsvc.tree.access import Access
@@ -130,10 +130,10 @@ def test_what_is_far_too_long_is_cut_with_a_marker_and_never_dropped(
 
 
 def test_a_text_is_cut_between_words(memory: Access) -> None:
-    assert packing.cut_at_word("alpha beta gamma", 12) == "alpha beta … [cut: 6 more characters]"
-    assert packing.cut_at_word("alpha beta gamma", 10) == "alpha beta … [cut: 6 more characters]"
-    assert packing.cut_at_word("alpha", 5) == "alpha"
-    assert packing.cut_at_word("汉字" * 50, 3) == "汉字汉 … [cut: 97 more characters]"
+    assert cut_at_word("alpha beta gamma", 12) == "alpha beta … [cut: 6 more characters]"
+    assert cut_at_word("alpha beta gamma", 10) == "alpha beta … [cut: 6 more characters]"
+    assert cut_at_word("alpha", 5) == "alpha"
+    assert cut_at_word("汉字" * 50, 3) == "汉字汉 … [cut: 97 more characters]"
 
 
 def test_an_entry_is_left_out_where_only_a_few_of_its_letters_would_fit() -> None:
@@ -141,7 +141,7 @@ def test_an_entry_is_left_out_where_only_a_few_of_its_letters_would_fit() -> Non
         piece(body, n, Part.NEWEST) for n, body in enumerate(["First.", "word " * 99, "Short."])
     )
     budget = 110
-    packer = Packer(shapes.messages(budget), budget, lambda text: len(text) // 2)
+    packer = Packer(templates.messages(budget), budget, lambda text: len(text) // 2)
 
     packer.add([first, long, short])
 
@@ -216,7 +216,7 @@ bodies = st.one_of(
 @given(
     st.lists(bodies, min_size=1, max_size=8),
     st.integers(1, 5000),
-    st.sampled_from([shapes.markdown, shapes.xml, shapes.messages]),
+    st.sampled_from([templates.markdown, templates.xml, templates.messages]),
     st.integers(0, 8),
 )
 def test_a_block_is_never_over_its_budget(texts: list[str], budget: int, make: type, rules: int) -> None:

@@ -16,7 +16,7 @@ from memsvc.contract.requests import EntryDraft, SuccessorRequest
 from memsvc.contract.wire import to_json
 from memsvc.format import MemoryCategory
 from memsvc.transfer.exports import export_directory, export_jsonl
-from memsvc.transfer.foreign import import_jsonl
+from memsvc.transfer.external import import_jsonl
 from memsvc.transfer.imports import import_directory, import_notebooks
 from memsvc.transfer.mneme import import_mneme
 from memsvc.transfer.names import MANIFEST_NAME
@@ -115,7 +115,7 @@ def test_an_older_copy_changes_nothing_and_every_difference_is_told(memory: Acce
     older = Older(memory, copy)
     number = older.number
 
-    rehearsed = bring_in(memory, older.copy, dry_run=True)
+    dry_run = bring_in(memory, older.copy, dry_run=True)
     report = bring_in(memory, older.copy)
 
     assert (everything(memory), older.number) == (older.now, number)
@@ -126,7 +126,7 @@ def test_an_older_copy_changes_nothing_and_every_difference_is_told(memory: Acce
     }
     if way != "entries by themselves":
         assert (older.added, "added", "kept") in found(report)
-    assert replace(report, dry_run=True) == rehearsed
+    assert replace(report, dry_run=True) == dry_run
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -134,13 +134,13 @@ def test_an_older_copy_is_taken_where_that_is_asked_for(memory: Access, way: str
     copy, bring_in = WAYS[way]
     older = Older(memory, copy)
 
-    rehearsed = bring_in(memory, older.copy, on_conflict=TAKE, dry_run=True)
+    dry_run = bring_in(memory, older.copy, on_conflict=TAKE, dry_run=True)
     report = bring_in(memory, older.copy, on_conflict=TAKE)
 
     assert {"Lives in Oslo.", "Has 2 cats."} <= bodies(memory)
     assert "Has 3 cats." not in bodies(memory)
     assert found(report) >= {(older.retired, "retired", "taken"), (older.edited, "entry", "taken")}
-    assert replace(report, dry_run=True) == replace(rehearsed, revision=report.revision)
+    assert replace(report, dry_run=True) == replace(dry_run, revision=report.revision)
     if way != "entries by themselves":
         assert (older.added, "added", "taken") in found(report)
         assert bring_in(memory, older.copy, on_conflict=TAKE).revision == report.revision
@@ -151,7 +151,7 @@ def test_both_statements_are_there_and_twice_is_the_same_as_once(memory: Access,
     copy, bring_in = WAYS[way]
     older = Older(memory, copy)
 
-    rehearsed = bring_in(memory, older.copy, on_conflict=BOTH, dry_run=True)
+    dry_run = bring_in(memory, older.copy, on_conflict=BOTH, dry_run=True)
     report = bring_in(memory, older.copy, on_conflict=BOTH)
     once = everything(memory)
     again = bring_in(memory, older.copy, on_conflict=BOTH)
@@ -162,7 +162,7 @@ def test_both_statements_are_there_and_twice_is_the_same_as_once(memory: Access,
     assert reads.get_entry(memory, older.edited).entry.body == "Has 3 cats."
     assert reads.get_entry(memory, older.superseded).entry.superseded_by == older.successor
     assert (everything(memory), again.revision) == (once, report.revision)
-    assert replace(report, dry_run=True) == replace(rehearsed, revision=report.revision)
+    assert replace(report, dry_run=True) == replace(dry_run, revision=report.revision)
 
 
 @pytest.mark.parametrize("on_conflict", OnConflict)

@@ -15,7 +15,7 @@ from memsvc.format import Confidence, FormatError, MemoryCategory
 from memsvc.recall.accesses import Accesses, accesses_of
 from memsvc.recall.models import AccessCount
 from memsvc.transfer.exports import export_jsonl
-from memsvc.transfer.foreign import import_jsonl
+from memsvc.transfer.external import import_jsonl
 from memsvc.transfer.imports import import_directory
 from memsvc.transfer.refusals import ImportRefused, InvalidArchive
 from memsvc.tree import arrivals, reads, services
@@ -263,8 +263,8 @@ def test_a_bad_line_is_named_and_nothing_is_taken(memory: Access, bad: dict[str,
 
     assert [name for name, _ in refusal.value.refused] == ["line 3"]
     assert everything(memory) == {}
-    rehearsed = take(memory, data, dry_run=True)
-    assert sorted(entry.outcome for entry in rehearsed.entries) == ["created", "refused"]
+    dry_run = take(memory, data, dry_run=True)
+    assert sorted(entry.outcome for entry in dry_run.entries) == ["created", "refused"]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"nonsense\n", b"[]\n", b'{"format": "other"}\n', b"PK\3\4"])

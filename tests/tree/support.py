@@ -49,7 +49,7 @@ def entry_text(entry_id: str, body: str = "A body.", *, category: str = "facts",
 
 def contents(access: Access, revision: int | None = None) -> dict[str, bytes]:
     """Every file that the access sees, with its bytes."""
-    with reads.snapshot(access, revision=revision) as whole:
+    with reads.export_source(access, revision=revision) as whole:
         return {listed.path: b"".join(data) for listed, data in whole.files()}
 
 

@@ -7,7 +7,6 @@ from datetime import datetime
 from django.db.models import BooleanField, DateTimeField, F, Func, Q, UUIDField, Value
 from django.db.models.lookups import GreaterThan, LessThan
 
-from memsvc import format
 from memsvc.contract.entries import EntryRead
 from memsvc.contract.files import Page
 from memsvc.format import (
@@ -17,6 +16,8 @@ from memsvc.format import (
     MemoryCategory,
     MemoryKind,
     canonical_folder,
+    checked_text,
+    in_utc,
 )
 from memsvc.format.terms import tag_keys
 from memsvc.format.text import folded
@@ -27,8 +28,8 @@ from memsvc.tree.cursors import after_entry, cursor_of_entry
 from memsvc.tree.entries import entry_etag
 from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.models import Block, BlockQuerySet, Revision
-from memsvc.tree.moment import Moment, moment
 from memsvc.tree.reads.metadata import with_metadata
+from memsvc.tree.snapshot import Snapshot, snapshot
 from memsvc.tree.visibility import active
 
 MAX_FOUND = 1000
@@ -65,19 +66,19 @@ EVERY_ACTIVE = EntryFilter()
 def get_entry(access: Access, entry_id: str, *, revision: int | None = None) -> EntryRead:
     """The entry with an id, superseded or not. Of several that the access sees, the first in path order has it."""
     entry_id = _searchable(entry_id, "id")
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         found = read_blocks(now, _named(now, entry_id) or _first_named(now, entry_id))
     if not found:
         raise EntryNotFound(entry_id)
     return found[0]
 
 
-def _named(now: Moment, entry_id: str) -> list[Block]:
+def _named(now: Snapshot, entry_id: str) -> list[Block]:
     block = statements.entry_with_id(now.access.tree, entry_id) if now.revision is None else None
     return [block] if block and now.shows(block) and now.access.sees(block.file.path) else []
 
 
-def _first_named(now: Moment, entry_id: str) -> list[Block]:
+def _first_named(now: Snapshot, entry_id: str) -> list[Block]:
     """The slow way: for earlier revisions, and where the entry that has the id is out of sight."""
     named = now.blocks().entries().filter(entry_id=entry_id)
     blocks = list(_within(now, named, None).select_related("file"))
@@ -134,7 +135,7 @@ def _page(
     revision: int | None,
 ) -> Page[EntryRead]:
     limit = max(1, min(limit, MAX_FOUND))
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         entries = matching(now, wanted).select_related("file")
         for needle in needles:
             entries = entries.filter(search_text__contains=needle)
@@ -147,12 +148,12 @@ def _page(
     return Page(items=items, next=cursor_of_entry(last.created, last.pk) if last and last.created else None)
 
 
-def matching(now: Moment, wanted: EntryFilter) -> BlockQuerySet:
+def matching(now: Snapshot, wanted: EntryFilter) -> BlockQuerySet:
     """The entries of a moment that the access sees and that pass a filter."""
     return _within(now, _filtered(now, now.blocks().entries(), wanted), wanted.path_prefix)
 
 
-def _filtered(now: Moment, entries: BlockQuerySet, wanted: EntryFilter) -> BlockQuerySet:
+def _filtered(now: Snapshot, entries: BlockQuerySet, wanted: EntryFilter) -> BlockQuerySet:
     if wanted.category is not None:
         entries = entries.filter(category=wanted.category)
     if wanted.kind is not None:
@@ -171,9 +172,9 @@ def _filtered(now: Moment, entries: BlockQuerySet, wanted: EntryFilter) -> Block
     if wanted.confidence is not None:
         entries = entries.filter(confidence=wanted.confidence)
     if wanted.since is not None:
-        entries = entries.filter(created__gte=format.in_utc(wanted.since))
+        entries = entries.filter(created__gte=in_utc(wanted.since))
     if wanted.until is not None:
-        entries = entries.filter(created__lt=format.in_utc(wanted.until))
+        entries = entries.filter(created__lt=in_utc(wanted.until))
     if wanted.metadata is not None:
         entries = entries.filter(with_metadata(wanted.metadata))
     if wanted.active is not None:
@@ -196,7 +197,7 @@ def _beyond(cursor: str, oldest_first: bool) -> Q:
     return Q(compared(Row(F("created"), F("pk")), place))
 
 
-def _within(now: Moment, entries: BlockQuerySet, path_prefix: str | None) -> BlockQuerySet:
+def _within(now: Snapshot, entries: BlockQuerySet, path_prefix: str | None) -> BlockQuerySet:
     """Entries in files that the access sees and that lie under a folder."""
     prefixes = [prefix for prefix in (now.access.prefix, canonical_folder(path_prefix)) if prefix != "/"]
     if now.revision is not None:
@@ -211,7 +212,7 @@ def _within(now: Moment, entries: BlockQuerySet, path_prefix: str | None) -> Blo
     return entries
 
 
-def read_blocks(now: Moment, rows: Iterable[Block]) -> list[EntryRead]:
+def read_blocks(now: Snapshot, rows: Iterable[Block]) -> list[EntryRead]:
     """Blocks, each with its file, as entries of a moment."""
     blocks = list(rows)
     paths = _paths(now, blocks)
@@ -228,7 +229,7 @@ def read_blocks(now: Moment, rows: Iterable[Block]) -> list[EntryRead]:
     ]
 
 
-def _paths(now: Moment, blocks: list[Block]) -> dict[object, str]:
+def _paths(now: Snapshot, blocks: list[Block]) -> dict[object, str]:
     """Where the files of these blocks stood, when it isn't now that is asked about."""
     if now.revision is None:
         return {}
@@ -237,4 +238,4 @@ def _paths(now: Moment, blocks: list[Block]) -> dict[object, str]:
 
 
 def _searchable(text: str, field: str) -> str:
-    return format.checked_text(text, field=field, max_bytes=MAX_QUERY_BYTES)
+    return checked_text(text, field=field, max_bytes=MAX_QUERY_BYTES)

@@ -8,7 +8,7 @@ from memsvc.contract.imports import ImportReport, Outcome
 from memsvc.contract.wire import to_json
 from memsvc.format import FormatError
 from memsvc.transfer.archives import OPERATOR_LIMITS
-from memsvc.transfer.foreign import WOULD_BE_REFUSED
+from memsvc.transfer.external import WOULD_BE_REFUSED
 from memsvc.transfer.formats import SUFFIXES, ImportFormat, import_file
 from memsvc.transfer.imports import import_directory
 from memsvc.transfer.management.arguments import access_to, add_tenant_and_tree

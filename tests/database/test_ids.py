@@ -3,7 +3,7 @@ from itertools import pairwise
 from unittest.mock import patch
 from uuid import RFC_4122
 
-from tenants.ids import uuid7
+from memsvc.database.ids import uuid7
 
 
 def test_an_id_is_a_uuid_of_version_7() -> None:
@@ -20,7 +20,7 @@ def test_each_id_sorts_after_the_one_before() -> None:
 
 def test_ids_keep_their_order_when_the_clock_steps_back() -> None:
     before = uuid7()
-    with patch("tenants.ids.time.time_ns", return_value=0):
+    with patch("memsvc.database.ids.time.time_ns", return_value=0):
         after = [uuid7() for _ in range(100)]
 
     assert before < after[0]

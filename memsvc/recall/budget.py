@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from memsvc.recall.shapes import Part, Piece, Shape
+from memsvc.recall.templates import Part, Piece, Shape
 from memsvc.recall.tokens import TokenCounter
 
 # Fewer characters of an entry than these say nothing.

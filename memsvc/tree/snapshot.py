@@ -16,12 +16,12 @@ from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound
 from memsvc.tree.files import rendered_lines, rendered_size
 from memsvc.tree.models import Block, BlockQuerySet, File, FileQuerySet, Revision, Tree
-from memsvc.tree.scope import reading
+from memsvc.tree.scope import read_transaction
 from memsvc.tree.visibility import is_visible, must_be_counted, visible
 
 
 @dataclass(frozen=True)
-class Moment:
+class Snapshot:
     """`revision` is None for now, `at` is the instant that decides what has expired."""
 
     access: Access
@@ -34,11 +34,11 @@ class Moment:
         return statements.tree_now(self.access.tree)
 
     def files(self) -> FileQuerySet:
-        return File.objects.of(self.access.tree).standing(self.revision).at_or_below(self.access.prefix)
+        return File.objects.of(self.access.tree).live_at(self.revision).at_or_below(self.access.prefix)
 
     def blocks(self) -> BlockQuerySet:
         """All visible blocks of the tree; callers narrow them to files that the access sees."""
-        return Block.objects.of(self.access.tree).standing(self.revision).filter(self.visible)
+        return Block.objects.of(self.access.tree).live_at(self.revision).filter(self.visible)
 
     @property
     def visible(self) -> Q:
@@ -80,7 +80,7 @@ class Moment:
     def _totals(self, files: Sequence[File]) -> dict[UUID, dict[str, Any]]:
         """Per content: what its visible blocks add up to, and the revision that last changed it."""
         ids = [file.content_id for file in files]
-        blocks = Block.objects.of(self.access.tree).standing(self.revision).filter(file_id__in=ids)
+        blocks = Block.objects.of(self.access.tree).live_at(self.revision).filter(file_id__in=ids)
         rows = (
             blocks.order_by()
             .values("file_id")
@@ -142,10 +142,10 @@ def _changed(file: File, totals: dict[str, Any] | None) -> int:
 
 
 @contextmanager
-def moment(access: Access, revision: int | None = None) -> Iterator[Moment]:
+def snapshot(access: Access, revision: int | None = None) -> Iterator[Snapshot]:
     """Open a consistent view. Raises `RevisionNotFound` and `RevisionPruned`."""
-    with reading(access):
-        now = Moment(access=access, revision=revision, at=datetime.now(tz=UTC))
+    with read_transaction(access):
+        now = Snapshot(access=access, revision=revision, at=datetime.now(tz=UTC))
         if revision is not None:
             now.tree.require_revision(revision)
         yield now

@@ -9,10 +9,10 @@ from typing import Final
 
 from django.db import connection
 
+from memsvc.database.rows import one
 from memsvc.recall.embedding import Embedder
 from memsvc.tree.models import Tree
-from memsvc.tree.scope import deriving
-from tenants.rows import one
+from memsvc.tree.scope import unlocked_transaction
 
 # Entries from which on a tree is large.
 LARGE: Final = 20_000
@@ -56,7 +56,7 @@ def enter(tree: Tree, model: Embedder, limit: int) -> int:
     done = 0
     while done < limit:
         most = min(_AT_ONCE, limit - done)
-        with deriving(tree):
+        with unlocked_transaction(tree):
             if not is_for(tree, model):
                 return done
             row = one(_ENTER, [model.dimensions, tree.tenant_id, tree.pk, model.name, most])

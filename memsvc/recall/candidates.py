@@ -13,9 +13,9 @@ from typing import Any
 from django.db import connection
 from django.db.models.expressions import RawSQL
 
-from memsvc.tree.moment import Moment
 from memsvc.tree.reads.entries import EVERY_ACTIVE, EntryFilter, matching
-from memsvc.tree.visibility import active_sql, expiring_sql, standing_sql, visible_sql
+from memsvc.tree.snapshot import Snapshot
+from memsvc.tree.visibility import active_sql, expiring_sql, live_at_sql, visible_sql
 
 # How many of the best by words, and of the nearest, are looked at: so many for each step of depth.
 OF_EACH = 300
@@ -25,7 +25,7 @@ QUESTION = "question AS MATERIALIZED (SELECT %(meaning)s::halfvec AS meaning)"
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Candidates:
     """Tables in SQL, and their parameters. `holds` says of a block `b` whether it counts as a neighbour."""
 
     parts: list[str]
@@ -36,8 +36,8 @@ class Chosen:
 
 
 _VISIBLE = f"b.kind = 'entry' AND {visible_sql('b', '%(at)s')}"
-_HOLDS_NOW = f"{_VISIBLE} AND {standing_sql('b')} AND {active_sql('b')}"
-_HELD_THEN = f"{_VISIBLE} AND {standing_sql('b', '%(revision)s')} AND {active_sql('b', '%(revision)s')}"
+_HOLDS_NOW = f"{_VISIBLE} AND {live_at_sql('b')} AND {active_sql('b')}"
+_HELD_THEN = f"{_VISIBLE} AND {live_at_sql('b', '%(revision)s')} AND {active_sql('b', '%(revision)s')}"
 _IN_TREE = "b.tenant_id = %(tenant)s AND b.tree_id = %(tree)s"
 
 # The tree's row counts those that never expire.
@@ -88,18 +88,18 @@ ORDER BY v.embedding::halfvec({dimensions}) <#> (SELECT meaning FROM question) L
 """
 
 
-def is_everything(now: Moment, wanted: EntryFilter) -> bool:
+def is_everything(now: Snapshot, wanted: EntryFilter) -> bool:
     return now.revision is None and now.access.prefix == "/" and wanted == EVERY_ACTIVE
 
 
-def everything(now: Moment, *, dimensions: int | None = None, depth: int = 1) -> Chosen:
+def everything(now: Snapshot, *, dimensions: int | None = None, depth: int = 1) -> Candidates:
     """All that holds now, for one who sees the whole tree; the nearest by the index of vectors of so many dimensions,
     which may find fewer than there are, or without one.
     """
     tree = now.tree
     by_index = dimensions and _BY_INDEX.format(dimensions=dimensions, looked_at=4 * OF_EACH * depth)
     order = by_index or _COMPARED
-    return Chosen(
+    return Candidates(
         parts=[_SIZE_OF_ALL, _SAMPLE_OF_ALL],
         candidates=_CANDIDATES_OF_ALL,
         nearest=_NEAREST_OF_ALL.format(order=order, most=OF_EACH * depth),
@@ -117,7 +117,7 @@ _NEWEST = f"sample AS MATERIALIZED (SELECT id FROM wanted ORDER BY created DESC,
 _CANDIDATES_NOW = f"""
 candidate AS MATERIALIZED (
     SELECT b.id, b.words, b.tsv FROM tree_block b
-    WHERE {_IN_TREE} AND b.kind = 'entry' AND {standing_sql("b")} AND b.tsv @@ (SELECT any_of FROM asked)
+    WHERE {_IN_TREE} AND b.kind = 'entry' AND {live_at_sql("b")} AND b.tsv @@ (SELECT any_of FROM asked)
       AND (b.id IN (SELECT id FROM wanted)) IS TRUE
 )
 """
@@ -138,11 +138,11 @@ nearest AS MATERIALIZED (
 """
 
 
-def some(now: Moment, wanted: EntryFilter, *, depth: int = 1) -> Chosen:
+def some(now: Snapshot, wanted: EntryFilter, *, depth: int = 1) -> Candidates:
     """What passes a filter, of what the access sees at a moment."""
     chosen, values = table_of(now, wanted)
     past = now.revision is not None
-    return Chosen(
+    return Candidates(
         parts=[chosen, _SIZE, _NEWEST],
         candidates=_CANDIDATES_THEN if past else _CANDIDATES_NOW,
         nearest=NEAREST.format(most=OF_EACH * depth),
@@ -151,7 +151,7 @@ def some(now: Moment, wanted: EntryFilter, *, depth: int = 1) -> Chosen:
     )
 
 
-def table_of(now: Moment, wanted: EntryFilter) -> tuple[str, dict[str, Any]]:
+def table_of(now: Snapshot, wanted: EntryFilter) -> tuple[str, dict[str, Any]]:
     """The entries that pass a filter as the table `wanted`, with how many terms each has; and its parameters."""
     entries = matching(now, wanted).order_by().annotate(words=RawSQL("tree_block.words", []))
     listed = entries.values_list("pk", "created", "words").query
@@ -166,6 +166,6 @@ def table_of(now: Moment, wanted: EntryFilter) -> tuple[str, dict[str, Any]]:
     )
 
 
-def _owner(now: Moment) -> dict[str, Any]:
+def _owner(now: Snapshot) -> dict[str, Any]:
     tree = now.access.tree
     return {"tenant": tree.tenant_id, "tree": tree.pk, "at": now.at, "revision": now.revision}

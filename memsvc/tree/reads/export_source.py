@@ -11,7 +11,7 @@ from memsvc.contract.files import Listed
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import rendered
 from memsvc.tree.models import File, Revision
-from memsvc.tree.moment import Moment, moment
+from memsvc.tree.snapshot import Snapshot, snapshot
 from memsvc.tree.visibility import EXPIRING
 
 # Files are read in groups of about this many bytes; one that is larger is streamed by itself.
@@ -32,22 +32,22 @@ class Expiring:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class ExportSource:
     """`revision` and `at` are those of the newest change in it; without any, `at` is when the tree was made."""
 
     revision: int
     at: datetime
-    _moment: Moment
+    _snapshot: Snapshot
 
     def files(self) -> Iterator[tuple[Listed, Iterator[bytes]]]:
         """Every file in path order with its bytes, which have to be taken before the next file is."""
-        for group in _groups(self._moment):
+        for group in _groups(self._snapshot):
             yield from self._contents(group)
 
     def heads(self) -> dict[str, list[tuple[str, str]]]:
         """The entries of each file as they were cut when they were stored: ids, and text up to the body."""
         found: dict[str, list[tuple[str, str]]] = {}
-        blocks = self._moment.blocks().entries().order_by("file__path", "position")
+        blocks = self._snapshot.blocks().entries().order_by("file__path", "position")
         columns = blocks.values_list("file__path", "entry_id", "head")
         for path, entry_id, head in columns.iterator(chunk_size=_BLOCKS_AT_ONCE):
             found.setdefault(path, []).append((entry_id, head))
@@ -56,7 +56,7 @@ class Snapshot:
     def expiries(self) -> Expiring:
         """When blocks disappear by themselves, by the path of their file."""
         found = Expiring()
-        now = self._moment
+        now = self._snapshot
         expiring = list(now.blocks().filter(EXPIRING).values_list("file_id", flat=True).distinct())
         if not expiring:
             return found
@@ -78,20 +78,20 @@ class Snapshot:
     def _contents(self, group: Sequence[tuple[File, Listed]]) -> Iterator[tuple[Listed, Iterator[bytes]]]:
         if len(group) == 1:
             file, listed = group[0]
-            streamed = self._moment.blocks_of(file).iterator(chunk_size=_BLOCKS_AT_ONCE)
-            yield listed, (rendered(block, self._moment.revision) for block in streamed)
+            streamed = self._snapshot.blocks_of(file).iterator(chunk_size=_BLOCKS_AT_ONCE)
+            yield listed, (rendered(block, self._snapshot.revision) for block in streamed)
             return
         ids = [file.content_id for file, _ in group]
-        blocks = self._moment.blocks().filter(file_id__in=ids).order_by("file_id", "position")
+        blocks = self._snapshot.blocks().filter(file_id__in=ids).order_by("file_id", "position")
         contents = {
-            file_id: [rendered(block, self._moment.revision) for block in rows]
+            file_id: [rendered(block, self._snapshot.revision) for block in rows]
             for file_id, rows in groupby(blocks, key=lambda block: block.file_id)
         }
         for file, listed in group:
             yield listed, iter(contents.get(file.content_id, []))
 
 
-def _groups(now: Moment) -> Iterator[list[tuple[File, Listed]]]:
+def _groups(now: Snapshot) -> Iterator[list[tuple[File, Listed]]]:
     group: list[tuple[File, Listed]] = []
     size = 0
     for file, listed in _described(now):
@@ -104,7 +104,7 @@ def _groups(now: Moment) -> Iterator[list[tuple[File, Listed]]]:
         yield group
 
 
-def _described(now: Moment) -> Iterator[tuple[File, Listed]]:
+def _described(now: Snapshot) -> Iterator[tuple[File, Listed]]:
     files = now.files().order_by("path").iterator(chunk_size=_FILES_AT_ONCE)
     for some in batched(files, _FILES_AT_ONCE):
         by_path = {listed.path: listed for listed in now.listed(some)}
@@ -112,9 +112,9 @@ def _described(now: Moment) -> Iterator[tuple[File, Listed]]:
 
 
 @contextmanager
-def snapshot(access: Access, *, revision: int | None = None) -> Iterator[Snapshot]:
+def export_source(access: Access, *, revision: int | None = None) -> Iterator[ExportSource]:
     """One moment of a whole tree. Keep it open only as long as its files are being read."""
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         number = now.tree.revision if revision is None else revision
         made = Revision.objects.of(now.tree).filter(number=number).first()
-        yield Snapshot(revision=number, at=made.at if made else now.tree.created_at, _moment=now)
+        yield ExportSource(revision=number, at=made.at if made else now.tree.created_at, _snapshot=now)

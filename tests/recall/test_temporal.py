@@ -3,7 +3,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memsvc.recall.times import asked_range
+from memsvc.recall.temporal import asked_range
 
 WEDNESDAY = datetime(2026, 3, 4, 15, 30, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from memsvc.api.memory_stores import answers, envelope, ids, pages
 from memsvc.api.memory_stores.authentication import EitherHeaderAuthentication
-from memsvc.api.memory_stores.serializers import MAX_LISTED_IN_FULL, DoorQuery, View
+from memsvc.api.memory_stores.serializers import MAX_LISTED_IN_FULL, BaseQuery, View
 from memsvc.api.problems import InvalidRequest
 from memsvc.api.serializers import Query
 from memsvc.api.views import METHODS, TenantView, access_of, opens
@@ -19,7 +19,7 @@ from memsvc.tree.results import Memory
 from memsvc.tree.trees import store_with_id
 
 
-class DoorView(TenantView):
+class BaseView(TenantView):
     """A view of this door: its credentials, its errors, its lists."""
 
     authentication_classes = (EitherHeaderAuthentication,)
@@ -28,7 +28,7 @@ class DoorView(TenantView):
 
     def __init_subclass__(cls) -> None:
         # Clients add `beta=true` to every call.
-        cls.queries = {**{method.upper(): DoorQuery for method in METHODS}, **cls.queries}
+        cls.queries = {**{method.upper(): BaseQuery for method in METHODS}, **cls.queries}
         super().__init_subclass__()
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -63,7 +63,7 @@ class DoorView(TenantView):
 _MOST_TOLD = 20
 
 
-class StoreView(DoorView):
+class StoreView(BaseView):
     """A view of one store: the tree with the id in the URL, as far as the key opens it."""
 
     @cached_property

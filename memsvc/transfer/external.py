@@ -13,14 +13,14 @@ from memsvc.format import FormatError, InvalidPath, cut_file
 from memsvc.format.paths import ancestors_of
 from memsvc.recall.accesses import Accesses, add_accesses
 from memsvc.transfer.archives import Limits
+from memsvc.transfer.external_memories import ExternalMemory, accesses_in, entry_of
 from memsvc.transfer.interchange import document_in, memory_in, parsed_line, require_header
-from memsvc.transfer.memories import Memory, accesses_in, entry_of
 from memsvc.transfer.names import is_hostile, printable
 from memsvc.transfer.refusals import ArchiveTooLarge, ImportRefused, InvalidArchive
 from memsvc.transfer.reports import MAX_WARNINGS, Contents, report_of
 from memsvc.tree import services
 from memsvc.tree.access import Access
-from memsvc.tree.arrivals import Arrival, ForeignEntry
+from memsvc.tree.arrivals import Arrival, ExternalEntry
 from memsvc.tree.drafts import OnConflict
 from memsvc.tree.visibility import has_expired
 
@@ -39,7 +39,7 @@ class Gathered:
     """What a source holds: documents, entries to add, and what is to be said of those that are not."""
 
     documents: int = 0
-    entries: list[ForeignEntry] = field(default_factory=list)
+    entries: list[ExternalEntry] = field(default_factory=list)
     reports: list[ImportedEntry] = field(default_factory=list)
     refused: list[tuple[str, str]] = field(default_factory=list)
     left_out: list[tuple[str, str]] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Gathered:
     more_warnings: int = 0
     accesses: dict[str, Accesses] = field(default_factory=dict)
 
-    def add(self, name: str, memory: Memory) -> None:
+    def add(self, name: str, memory: ExternalMemory) -> None:
         """Take a memory in; `name` says where it is in the source."""
         if has_expired(memory.expires_at, datetime.now(tz=UTC)):
             self.skip(memory.external_id, "has expired")
@@ -196,7 +196,7 @@ def _take(lines: _Lines, name: str, offset: int, content: Mapping[str, object]) 
         gathered.refuse(name, shown, str(error))
 
 
-def _take_memory(lines: _Lines, name: str, memory: Memory) -> None:
+def _take_memory(lines: _Lines, name: str, memory: ExternalMemory) -> None:
     if memory.path is None or memory.path not in lines.places:
         lines.gathered.add(name, memory)
         return
@@ -241,7 +241,7 @@ def stored(
     if gathered.left_out and not gathered.documents and not gathered.entries:
         raise ImportRefused(gathered.left_out)
     done = services.import_files(
-        access, files, entries=gathered.entries, on_conflict=on_conflict, rehearse=dry_run, message=message
+        access, files, entries=gathered.entries, on_conflict=on_conflict, dry_run=dry_run, message=message
     )
     if not dry_run:
         created = [each.entry_id for each in done.entries if each.outcome == "created"]

@@ -5,17 +5,17 @@ from typing import Any
 from uuid import UUID
 
 from memsvc.contract.entries import Hit
+from memsvc.database.rows import prepared
 from memsvc.format import count_lines
 from memsvc.format.fences import BOM, entry_spans
 from memsvc.recall.highlights import Highlighter
 from memsvc.tree.models import Block
-from memsvc.tree.moment import Moment
 from memsvc.tree.reads.entries import read_blocks
-from memsvc.tree.visibility import standing_sql, visible_sql
-from tenants.rows import prepared
+from memsvc.tree.snapshot import Snapshot
+from memsvc.tree.visibility import live_at_sql, visible_sql
 
-# Between each hit and the one above it in its file, so that nothing is counted twice: a line that retires an entry
-# belongs to it.
+# Between each hit and the one above it in its file, so that nothing is counted twice: the line that says that an entry
+# is superseded belongs to it.
 _LINES_ABOVE = """
 WITH hit AS MATERIALIZED (
     SELECT id, file_id, position, lag(position, 1, -9223372036854775808)
@@ -24,23 +24,23 @@ WITH hit AS MATERIALIZED (
 )
 SELECT hit.id, 1 + sum(coalesce(between_them.lines, 0)) OVER (PARTITION BY file_id ORDER BY position)
 FROM hit CROSS JOIN LATERAL (
-    SELECT sum((b.lines + (b.spliced > 0 AND {retired})::int)::int) AS lines FROM tree_block b
-    WHERE b.tenant_id = %(tenant)s AND b.file_id = hit.file_id AND {stands}
+    SELECT sum((b.lines + (b.spliced > 0 AND {superseded})::int)::int) AS lines FROM tree_block b
+    WHERE b.tenant_id = %(tenant)s AND b.file_id = hit.file_id AND {live}
       AND b.position >= hit.above AND b.position < hit.position
       AND {visible}
 ) AS between_them
 """
 _NOW = _LINES_ABOVE.format(
-    retired="b.superseded_in IS NOT NULL", stands=standing_sql("b"), visible=visible_sql("b", "%(at)s")
+    superseded="b.superseded_in IS NOT NULL", live=live_at_sql("b"), visible=visible_sql("b", "%(at)s")
 )
 _THEN = _LINES_ABOVE.format(
-    retired="coalesce(b.superseded_in <= %(revision)s, false)",
-    stands=standing_sql("b", "%(revision)s"),
+    superseded="coalesce(b.superseded_in <= %(revision)s, false)",
+    live=live_at_sql("b", "%(revision)s"),
     visible=visible_sql("b", "%(at)s"),
 )
 
 
-def hits_of(now: Moment, blocks: Sequence[Block], text: str) -> list[Hit]:
+def hits_of(now: Snapshot, blocks: Sequence[Block], text: str) -> list[Hit]:
     """Blocks as the hits of a query, in their order and without a score."""
     lines = _first_lines(now, blocks)
     mark = Highlighter(text)
@@ -50,7 +50,7 @@ def hits_of(now: Moment, blocks: Sequence[Block], text: str) -> list[Hit]:
     ]
 
 
-def _first_lines(now: Moment, blocks: Sequence[Block]) -> dict[UUID, int]:
+def _first_lines(now: Snapshot, blocks: Sequence[Block]) -> dict[UUID, int]:
     """The lines, counted from 1, at which entries begin in their files: those of their opening fences."""
     if not blocks:
         return {}

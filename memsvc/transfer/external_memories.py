@@ -6,20 +6,26 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from memsvc import format
 from memsvc.format import (
     CONFIDENCE_NUMBERS,
+    Block,
     Confidence,
     InvalidEntry,
     InvalidTitle,
     MemoryCategory,
     MemoryEntry,
+    entry_path,
+    first_heading,
+    metadata_of,
+    normal_entry,
+    says_something,
+    storable_metadata,
 )
 from memsvc.format.entries import instant_of
 from memsvc.format.frontmatter import text_line
 from memsvc.format.metadata import ORIGIN
 from memsvc.recall.accesses import MAX_COUNT, Accesses
-from memsvc.tree.arrivals import ForeignEntry
+from memsvc.tree.arrivals import ExternalEntry
 
 # The key of the frontmatter under which an entry keeps what has no field of its own, as JSON; and in it, metadata that
 # an entry doesn't take, such as nested objects.
@@ -27,7 +33,7 @@ _METADATA: Final = "metadata"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class ExternalMemory:
     """One unit of memory with its provenance; `origin` is what an entry has no field for, by JSON name.
 
     `metadata` is all that the system that it comes from keeps under that name.
@@ -58,7 +64,7 @@ def level_of(confidence: float) -> Confidence:
     return Confidence.MEDIUM if confidence < 0.8 else Confidence.HIGH
 
 
-def memory_of(block: format.Block, path: str, expires_at: datetime | None) -> Memory:
+def memory_of(block: Block, path: str, expires_at: datetime | None) -> ExternalMemory:
     """The memory that a block with an entry holds."""
     entry = block.entry
     assert entry is not None
@@ -66,7 +72,7 @@ def memory_of(block: format.Block, path: str, expires_at: datetime | None) -> Me
     number = origin.pop("confidence", None)
     others = origin.pop(_METADATA, None)
     usable = isinstance(number, float) and 0 <= number <= 1 and level_of(number) is entry.confidence
-    return Memory(
+    return ExternalMemory(
         external_id=entry.entry_id,
         category=entry.category,
         content=entry.body,
@@ -79,12 +85,12 @@ def memory_of(block: format.Block, path: str, expires_at: datetime | None) -> Me
         supersedes=entry.supersedes,
         superseded_by=entry.superseded_by,
         path=path,
-        metadata=(others if isinstance(others, dict) else {}) | format.metadata_of(block.extra),
+        metadata=(others if isinstance(others, dict) else {}) | metadata_of(block.extra),
         origin=origin,
     )
 
 
-def accesses_in(memory: Memory) -> Accesses | None:
+def accesses_in(memory: ExternalMemory) -> Accesses | None:
     """How often a memory was read where it comes from; without a usable time, last when it was created."""
     count, last = memory.origin.get("access_count"), memory.origin.get("last_accessed")
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
@@ -101,9 +107,9 @@ def _read_origin(value: object) -> dict[str, Any]:
     return origin if isinstance(origin, dict) else {}
 
 
-def entry_of(memory: Memory) -> ForeignEntry:
+def entry_of(memory: ExternalMemory) -> ExternalEntry:
     """The entry to store. Raises `FormatError` for what an entry can't hold."""
-    entry = format.normal_entry(
+    entry = normal_entry(
         MemoryEntry(
             entry_id=memory.external_id,
             created=memory.created_at,
@@ -117,14 +123,14 @@ def entry_of(memory: Memory) -> ForeignEntry:
             superseded_by=memory.superseded_by,
         )
     )
-    if not format.says_something(entry.body):
+    if not says_something(entry.body):
         raise InvalidEntry("content must not be empty")
     path = memory.path or _path_for(entry)
-    metadata = format.storable_metadata(memory.metadata)
+    metadata = storable_metadata(memory.metadata)
     others = {name: value for name, value in memory.metadata.items() if name not in metadata}
     origin = {**memory.origin, _METADATA: others} if others else memory.origin
     more = _origin_line(entry, memory.confidence, origin)
-    found = ForeignEntry(path, entry, more, memory.expires_at, metadata)
+    found = ExternalEntry(path, entry, more, memory.expires_at, metadata)
     if more or metadata:
         _ = found.block  # raises where they are too long
     return found
@@ -132,9 +138,9 @@ def entry_of(memory: Memory) -> ForeignEntry:
 
 def _path_for(entry: MemoryEntry) -> str:
     """A procedure's file has the name of its first heading, else of its summary, else its id."""
-    for title in (format.first_heading(entry.body), entry.summary, entry.entry_id):
+    for title in (first_heading(entry.body), entry.summary, entry.entry_id):
         try:
-            return format.entry_path(entry.category, when=entry.created.astimezone(UTC), title=title)
+            return entry_path(entry.category, when=entry.created.astimezone(UTC), title=title)
         except InvalidTitle:
             continue
     raise InvalidTitle("a procedure needs a heading or a summary to be named by")

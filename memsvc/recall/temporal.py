@@ -36,8 +36,8 @@ class Range:
     since: datetime
     until: datetime
 
-    def holds(self, moment: datetime) -> bool:
-        return self.since <= moment < self.until
+    def holds(self, instant: datetime) -> bool:
+        return self.since <= instant < self.until
 
 
 def asked_range(query: str, now: datetime) -> Range | None:

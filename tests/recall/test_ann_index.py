@@ -11,7 +11,7 @@ from django.db import connection
 from pytest_django import Settings
 
 from memsvc.format import MemoryCategory, MemoryEntry, render_document
-from memsvc.recall import choosing, near
+from memsvc.recall import ann_index, candidates
 from memsvc.recall.embedding import Embedder, embedder
 from memsvc.recall.models import EmbeddedTree, Vector
 from memsvc.recall.search import Mode, Query, search
@@ -42,7 +42,7 @@ def model() -> Embedder:
 @pytest.fixture
 def large(memory: Access, monkeypatch: pytest.MonkeyPatch) -> Access:
     """A tree that counts as large, with all its vectors made."""
-    monkeypatch.setattr(near, "LARGE", len(BODIES) // 2)
+    monkeypatch.setattr(ann_index, "LARGE", len(BODIES) // 2)
     services.write_file(memory, FACTS, render_document("# Facts", entries(BODIES)))
     while embed_tree(memory.tree):
         pass
@@ -74,7 +74,7 @@ def found(access: Access, mode: Mode = Mode.SEMANTIC) -> list[str]:
 def compared(access: Access, monkeypatch: pytest.MonkeyPatch, mode: Mode = Mode.SEMANTIC) -> list[str]:
     """What is found where no tree counts as large."""
     with monkeypatch.context() as patch:
-        patch.setattr(near, "LARGE", 1_000_000)
+        patch.setattr(ann_index, "LARGE", 1_000_000)
         return found(access, mode)
 
 
@@ -91,7 +91,7 @@ def test_a_large_tree_enters_the_index_piece_by_piece(
 ) -> None:
     services.write_file(memory, FACTS, render_document("# Facts", entries(BODIES[:30])))
     embed_tree(memory.tree)
-    monkeypatch.setattr(near, "LARGE", 20)
+    monkeypatch.setattr(ann_index, "LARGE", 20)
     add(memory, BODIES[40])
 
     assert embed_tree(memory.tree, limit=11) == 11
@@ -110,7 +110,7 @@ def test_a_large_tree_enters_the_index_piece_by_piece(
 def test_the_index_finds_what_comparing_finds(
     large: Access, mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choosing, "_COMPARED", "nearest AS (SELECT no_such_column)")
+    monkeypatch.setattr(candidates, "_COMPARED", "nearest AS (SELECT no_such_column)")
 
     by_index = found(large, mode)
 

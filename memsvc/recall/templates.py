@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 
 from memsvc.format import MemoryEntry, MemoryKind
-from memsvc.recall.quoting import folded_line, plain_id, quoted_lines, xml_attribute, xml_text
+from memsvc.recall.escaping import folded_line, plain_id, quoted_lines, xml_attribute, xml_text
 
 # Below it, the sentence that says what is quoted would leave too little room for what is quoted.
 FRAMED_FROM: Final = 150

@@ -23,7 +23,7 @@ _CUTS = (
 )
 
 
-def parts(text: str) -> list[str]:
+def chunks(text: str) -> list[str]:
     """The text in parts of at most MAX_TOKENS tokens and in its order; the first MAX_PARTS of them."""
     text = text.strip()
     if _size(text) <= MAX_TOKENS:
