@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from benchmarks.bulk import gather_statistics
-from memsvc.format import Confidence, EntryDraft, MemoryCategory, MemoryEntry, render_document
+from memsvc.contract.requests import EntryDraft
+from memsvc.format import Confidence, MemoryCategory, MemoryEntry, render_document
 from memsvc.testing import fresh_tree
 from memsvc.tree import services
 from memsvc.tree.access import Access

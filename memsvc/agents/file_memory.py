@@ -17,10 +17,10 @@ from deepagents.backends.protocol import BackendProtocol
 from memsvc.agents.files import memory_files, read_all, read_bytes, write_bytes
 from memsvc.agents.indexes import read_index_rows, with_file_recorded
 from memsvc.agents.transactional import EntrySearch, route_to
+from memsvc.contract.requests import EntryDraft
 from memsvc.format import (
     SCAFFOLD,
     BlankBody,
-    EntryDraft,
     IndexRow,
     MemoryCategory,
     MemoryEntry,
@@ -73,7 +73,7 @@ class FileMemory:
             summary=draft.summary or "",
             source=draft.source,
             confidence=draft.confidence,
-            tags=draft.tags,
+            tags=tuple(draft.tags),
             supersedes=supersedes,
         )
         text = compose_entry(written)

@@ -7,7 +7,8 @@ from deepagents.backends.protocol import BackendProtocol
 from memsvc.agents.file_memory import FileMemory
 from memsvc.agents.files import checked_memory_path, read_page, text_of
 from memsvc.agents.transactional import EntryMemory, EntrySearch, mounted, transactional_memory
-from memsvc.format import Confidence, EntryDraft, IndexRow, MemoryCategory, MemoryHit, MemoryKind
+from memsvc.contract.requests import EntryDraft
+from memsvc.format import Confidence, IndexRow, MemoryCategory, MemoryHit, MemoryKind
 
 DEFAULT_SEARCH_LIMIT = 20
 

@@ -7,7 +7,8 @@ from typing import Final, Protocol, runtime_checkable
 from deepagents.backends import CompositeBackend, StateBackend
 from deepagents.backends.protocol import BackendProtocol
 
-from memsvc.format import EntryDraft, IndexRow, MemoryCategory, MemoryHit, MemoryKind
+from memsvc.contract.requests import EntryDraft
+from memsvc.format import IndexRow, MemoryCategory, MemoryHit, MemoryKind
 from memsvc.format.layout import MEMORY_ROOT
 from memsvc.format.paths import canonical_folder
 

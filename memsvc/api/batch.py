@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from typing import Any
 
 from rest_framework import serializers
@@ -6,7 +5,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memsvc.api.answers import answer
-from memsvc.api.entries import draft_of
+from memsvc.api.entries import draft_of, named_as
 from memsvc.api.fields import FlagField, PathField, TextField
 from memsvc.api.preconditions import entity_tag
 from memsvc.api.serializers import BatchInput, EntryFields, FileContent, Input, content_field
@@ -28,6 +27,14 @@ class OperationInput(Input):
 
     op = TextField()
     if_match = TextField(default=None)
+
+    def validate(self, attrs: Data) -> Data:
+        attrs = super().validate(attrs)
+        if_match, create_only = attrs["if_match"], attrs.get("create_only", False)
+        if if_match is not None or create_only:
+            tag = None if if_match is None else entity_tag(if_match)
+            attrs["precondition"] = Precondition(if_match=tag, if_none_match_any=create_only)
+        return attrs
 
 
 class WriteInput(OperationInput, FileContent):
@@ -62,58 +69,22 @@ class MoveInput(Input):
 class AddEntryInput(EntryFields):
     op = TextField()
 
+    def validate(self, attrs: Data) -> Data:
+        return {"draft": draft_of(attrs)}
+
 
 class RetireEntryInput(OperationInput):
-    id = TextField()
+    id = TextField(source="entry_id")
 
 
-def precondition_in(data: Data) -> Precondition | None:
-    if_match, create_only = data["if_match"], data.get("create_only", False)
-    if if_match is None and not create_only:
-        return None
-    return Precondition(
-        if_match=None if if_match is None else entity_tag(if_match), if_none_match_any=create_only
-    )
-
-
-def write(data: Data) -> Operation:
-    return operations.WriteFile(data["path"], data["content"], precondition_in(data))
-
-
-def edit(data: Data) -> Operation:
-    return operations.EditFile(
-        data["path"], data["old_string"], data["new_string"], data["replace_all"], precondition_in(data)
-    )
-
-
-def append(data: Data) -> Operation:
-    return operations.AppendFile(data["path"], data["text"], precondition_in(data))
-
-
-def delete(data: Data) -> Operation:
-    return operations.DeletePath(data["path"], data["recursive"], precondition_in(data))
-
-
-def move(data: Data) -> Operation:
-    return operations.MovePath(data["source"], data["destination"], data["overwrite"])
-
-
-def add_entry(data: Data) -> Operation:
-    return operations.AddEntry(draft_of(data))
-
-
-def retire_entry(data: Data) -> Operation:
-    return operations.RetireEntry(data["id"], precondition_in(data))
-
-
-OPERATIONS: dict[str, tuple[type[Input], Callable[[Data], Operation]]] = {
-    "write": (WriteInput, write),
-    "edit": (EditInput, edit),
-    "append": (AppendInput, append),
-    "delete": (DeleteInput, delete),
-    "move": (MoveInput, move),
-    "add_entry": (AddEntryInput, add_entry),
-    "retire_entry": (RetireEntryInput, retire_entry),
+OPERATIONS: dict[str, tuple[type[Input], type[Operation]]] = {
+    "write": (WriteInput, operations.WriteFile),
+    "edit": (EditInput, operations.EditFile),
+    "append": (AppendInput, operations.AppendFile),
+    "delete": (DeleteInput, operations.DeletePath),
+    "move": (MoveInput, operations.MovePath),
+    "add_entry": (AddEntryInput, operations.AddEntry),
+    "retire_entry": (RetireEntryInput, operations.RetireEntry),
 }
 
 
@@ -148,5 +119,5 @@ def operation_of(given: Data) -> Operation:
     if known is None:
         message = f"This must be one of: {', '.join(OPERATIONS)}."
         raise serializers.ValidationError({"op": [message]}, code="invalid_choice")
-    shape, build = known
-    return build(shape.checked(given))
+    shape, kind = known
+    return kind(**named_as(kind, shape.checked(given)))

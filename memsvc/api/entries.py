@@ -19,15 +19,14 @@ from memsvc.api.serializers import (
 from memsvc.api.views import TreeView
 from memsvc.contract.entries import EntryAccesses, EntryRead
 from memsvc.contract.files import Items, Page
-from memsvc.contract.requests import Status
-from memsvc.format import EntryDraft
+from memsvc.contract.requests import EntryDraft, SuccessorRequest
 from memsvc.recall.accesses import accesses_of, get_entry
 from memsvc.tree import reads, services
-from memsvc.tree.drafts import SuccessorDraft
+from memsvc.tree.operations import Operation
 from memsvc.tree.reads import EntryFilter
 from tenants.scopes import Scope
 
-ACTIVE = {Status.ACTIVE: True, Status.SUPERSEDED: False, Status.ALL: None}
+ACTIVE = {"active": True, "superseded": False, "all": None}
 
 
 class EntriesView(TreeView):
@@ -86,10 +85,8 @@ class SupersedeView(TreeView):
     scopes = {"POST": Scope.WRITE}
 
     def post(self, request: Request, tree: str, entry_id: str) -> Response:
-        data = self.body(SuccessorInput)
-        message = data.pop("message")
-        result = services.supersede_entry(self.access, entry_id, SuccessorDraft(**data), message=message)
-        return answer(result, status=201)
+        successor = SuccessorRequest(entry_id, **self.body(SuccessorInput))
+        return answer(services.supersede_entry(self.access, successor), status=201)
 
 
 class EpisodesView(TreeView):
@@ -113,13 +110,13 @@ class IndexView(TreeView):
 
 
 def draft_of(data: dict[str, Any]) -> EntryDraft:
-    return EntryDraft(**_named_as(EntryDraft, data))
+    return EntryDraft(**named_as(EntryDraft, data))
 
 
 def filter_of(data: dict[str, Any], *, active: bool | None) -> EntryFilter:
-    return EntryFilter(**_named_as(EntryFilter, data), active=active)
+    return EntryFilter(**named_as(EntryFilter, data), active=active)
 
 
-def _named_as(kind: type[EntryDraft | EntryFilter], data: dict[str, Any]) -> dict[str, Any]:
+def named_as(kind: type[EntryDraft | EntryFilter | Operation], data: dict[str, Any]) -> dict[str, Any]:
     """What was sent for the fields of a class of the tree that have the name that they are sent under."""
     return {each.name: data[each.name] for each in fields(kind) if each.name in data}

@@ -12,7 +12,7 @@ from dataclasses import fields as dataclass_fields
 from datetime import datetime, tzinfo
 from enum import StrEnum
 from types import NoneType, UnionType
-from typing import Annotated, Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeAliasType, get_args, get_origin, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
@@ -20,9 +20,21 @@ from rest_framework import serializers
 
 from memsvc.api.parsers import parse_object
 from memsvc.api.problems import InvalidJson
-from memsvc.contract.requests import Between, Choice, MaxBytes, PageSize, Takes
-from memsvc.contract.wire import Named, Wire
-from memsvc.format import checked_metadata, checked_text, spelt_path
+from memsvc.contract.requests import Between, MaxBytes, PageSize, Takes
+from memsvc.contract.wire import (
+    BASE64,
+    FLAG,
+    FRACTION,
+    NUMBER,
+    TEXT,
+    Named,
+    Schema,
+    Wire,
+    array,
+    enum,
+)
+from memsvc.format import checked_metadata, checked_text, frontmatter, metadata, spelt_path
+from memsvc.tree.reads.metadata import OPERATORS
 
 MAX_LINE_BYTES = 4096
 MAX_TAG_BYTES = 256
@@ -33,7 +45,23 @@ MAX_NUMBER = 2**63 - 1
 MIN_NUMBER = -(2**63)
 
 
-class TextField(serializers.Field[str, Any, str, Any]):
+_SCALARS: list[Schema] = [
+    {**TEXT, "maxLength": metadata.MAX_TEXT_BYTES},
+    {**FRACTION, "minimum": -frontmatter.MAX_NUMBER, "maximum": frontmatter.MAX_NUMBER},
+    FLAG,
+]
+
+
+class Field[Value](serializers.Field[Value, Any, Any, Any]):
+    """A field that says what it takes, as a JSON schema."""
+
+    schema: Schema = TEXT
+
+    def described(self) -> Schema:
+        return dict(self.schema)
+
+
+class TextField(Field[str]):
     """Text that can be stored: no lone surrogate, no NUL unless it is content, no more than `max_bytes`."""
 
     def __init__(self, *, max_bytes: int = MAX_LINE_BYTES, nul_allowed: bool = False, **options: Any) -> None:
@@ -50,23 +78,29 @@ class TextField(serializers.Field[str, Any, str, Any]):
         )
 
 
-class PathField(serializers.Field[str, Any, str, Any]):
+class PathField(Field[str]):
     """The path of a file; what a new one may be called, the service says."""
+
+    schema = {**TEXT, "description": "An absolute path."}
 
     def to_internal_value(self, data: Any) -> str:
         return spelt_path(require_text(data))
 
 
-class FolderField(serializers.Field[str, Any, str, Any]):
+class FolderField(Field[str]):
     """The path of a folder, with or without a slash at its end; "" and "/" are the root."""
+
+    schema = {**TEXT, "description": "The absolute path of a folder."}
 
     def to_internal_value(self, data: Any) -> str:
         text = require_text(data)
         return "/" if text in ("", "/") else spelt_path(text.removesuffix("/"))
 
 
-class BytesField(serializers.Field[bytes, Any, str, Any]):
+class BytesField(Field[bytes]):
     """Bytes in base64 (RFC 4648, with padding)."""
+
+    schema = BASE64
 
     def to_internal_value(self, data: Any) -> bytes:
         try:
@@ -75,7 +109,7 @@ class BytesField(serializers.Field[bytes, Any, str, Any]):
             raise serializers.ValidationError("This is not base64.", code="invalid") from None
 
 
-class NumberField(serializers.Field[int, Any, int, Any]):
+class NumberField(Field[int]):
     """A whole number from `minimum` to `maximum`."""
 
     def __init__(self, *, minimum: int = MIN_NUMBER, maximum: int = MAX_NUMBER, **options: Any) -> None:
@@ -91,8 +125,11 @@ class NumberField(serializers.Field[int, Any, int, Any]):
             )
         return number
 
+    def described(self) -> Schema:
+        return {**NUMBER, "minimum": self.minimum, "maximum": self.maximum}
 
-class FractionField(serializers.Field[float, Any, float, Any]):
+
+class FractionField(Field[float]):
     """A number, whole or not, from `minimum` to `maximum`; with `above` it must be more than the minimum."""
 
     def __init__(self, *, minimum: float, maximum: float, above: bool = False, **options: Any) -> None:
@@ -110,8 +147,12 @@ class FractionField(serializers.Field[float, Any, float, Any]):
             )
         return float(data)
 
+    def described(self) -> Schema:
+        least = "exclusiveMinimum" if self.above else "minimum"
+        return {**FRACTION, least: self.minimum, "maximum": self.maximum}
 
-class WeightsField[Choice: StrEnum](serializers.Field[dict[Choice, float], Any, dict[str, float], Any]):
+
+class WeightsField[Choice: StrEnum](Field[dict[Choice, float]]):
     """An object of numbers from 0 to `maximum`, by values of `choices`."""
 
     def __init__(self, choices: type[Choice], *, maximum: float, **options: Any) -> None:
@@ -126,8 +167,13 @@ class WeightsField[Choice: StrEnum](serializers.Field[dict[Choice, float], Any, 
             for name, weight in data.items()
         }
 
+    def described(self) -> Schema:
+        weight = {**FRACTION, "minimum": 0, "maximum": self.weight.maximum}
+        names = {choice.value: weight for choice in self.key.choices}
+        return {"type": "object", "properties": names, "additionalProperties": False}
 
-class LimitField(serializers.Field[int, Any, int, Any]):
+
+class LimitField(Field[int]):
     """How many items an answer may have: at least 1; more than `maximum` is taken for `maximum`."""
 
     def __init__(self, *, default: int, maximum: int) -> None:
@@ -140,9 +186,14 @@ class LimitField(serializers.Field[int, Any, int, Any]):
             raise serializers.ValidationError("This must be at least 1.", code="out_of_range")
         return min(number, self.maximum)
 
+    def described(self) -> Schema:
+        return {**NUMBER, "minimum": 1, "description": f"At most {self.maximum} are answered."}
 
-class FlagField(serializers.Field[bool, Any, bool, Any]):
+
+class FlagField(Field[bool]):
     """true or false."""
+
+    schema = FLAG
 
     def to_internal_value(self, data: Any) -> bool:
         if isinstance(data, bool):
@@ -152,7 +203,7 @@ class FlagField(serializers.Field[bool, Any, bool, Any]):
         raise serializers.ValidationError("This must be true or false.", code="invalid")
 
 
-class EnumField[Choice: StrEnum](serializers.Field[Choice, Any, str, Any]):
+class EnumField[Choice: StrEnum](Field[Choice]):
     """One of the values of `choices`."""
 
     def __init__(self, choices: type[Choice], **options: Any) -> None:
@@ -167,6 +218,9 @@ class EnumField[Choice: StrEnum](serializers.Field[Choice, Any, str, Any]):
             raise serializers.ValidationError(
                 f"This must be one of: {known}.", code="invalid_choice"
             ) from None
+
+    def described(self) -> Schema:
+        return enum(*(choice.value for choice in self.choices))
 
 
 class InstantField(serializers.DateTimeField):
@@ -213,14 +267,24 @@ class TagsField(serializers.ListField):
         return tuple(super().to_internal_value(data))
 
 
-class EntryMetadataField(serializers.Field[dict[str, Any], Any, dict[str, Any], Any]):
+class EntryMetadataField(Field[dict[str, Any]]):
     """An object of names with text, a number, true or false, or a list of these."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         return dict(checked_metadata(_require_object(data)))
 
+    def described(self) -> Schema:
+        return {
+            "type": "object",
+            "maxProperties": metadata.MAX_PAIRS,
+            "propertyNames": {"minLength": 1, "maxLength": metadata.MAX_NAME_BYTES},
+            "additionalProperties": {
+                "anyOf": [*_SCALARS, {**array({"anyOf": _SCALARS}), "maxItems": metadata.MAX_ITEMS}]
+            },
+        }
 
-class MetadataFilterField(serializers.Field[dict[str, Any], Any, dict[str, Any], Any]):
+
+class MetadataFilterField(Field[dict[str, Any]]):
     """An object of names with a value, or an object of operators; in a query string as JSON."""
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
@@ -233,6 +297,12 @@ class MetadataFilterField(serializers.Field[dict[str, Any], Any, dict[str, Any],
             raise serializers.ValidationError(
                 f"This must be a JSON object: {error.detail}", code="invalid"
             ) from None
+
+    def described(self) -> Schema:
+        text = f"For each name a value, or an object of operators: {', '.join(OPERATORS)}."
+        if getattr(self.parent, "in_url", False):
+            return {**TEXT, "contentMediaType": "application/json", "description": f"A JSON object. {text}"}
+        return {"type": "object", "description": text}
 
 
 def _require_object(data: Any) -> dict[str, Any]:
@@ -277,8 +347,6 @@ def _field_of(kind: Any, marks: Iterable[Any], standard: Any) -> serializers.Fie
     options = {} if standard is MISSING else {"default": standard}
     for mark in marks:
         match mark:
-            case Choice():
-                return EnumField(mark.of, default=mark.of(standard))
             case PageSize():
                 return LimitField(default=mark.default, maximum=mark.maximum)
             case MaxBytes():
@@ -301,6 +369,9 @@ def _field_of(kind: Any, marks: Iterable[Any], standard: Any) -> serializers.Fie
                 return ExpiryField()
             case Takes.FILTER:
                 return MetadataFilterField(**options)
+    if isinstance(only, TypeAliasType):
+        named = [(each, each) for each in get_args(only.__value__)]
+        return EnumField(StrEnum(only.__name__, named), **options)  # type: ignore[arg-type]  # it makes a class
     if get_origin(only) is Sequence:
         return TagsField(**options)
     if issubclass(only, StrEnum):

@@ -7,12 +7,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memsvc.api.answers import answer, key_info
-from memsvc.api.fields import EnumField, FolderField, InstantField, LimitField, NumberField, TextField
-from memsvc.api.serializers import Input, Query
+from memsvc.api.fields import EnumField, FolderField, InstantField, NumberField, TextField
+from memsvc.api.serializers import Input, PageQuery
 from memsvc.api.views import TenantView
 from memsvc.contract.accounts import KeyInfo, NewKey
 from memsvc.contract.files import Page
-from memsvc.contract.requests import MAX_PAGE
 from memsvc.tree.cursors import after_id, cursor_of_id
 from tenants import keys
 from tenants.models import ApiKey
@@ -20,11 +19,6 @@ from tenants.scopes import Scope
 from tenants.services import MAX_KEY_NAME_BYTES, MAX_TREE_NAME_BYTES, revoke_key
 
 MAX_OVERLAP_HOURS = 30 * 24
-
-
-class KeysQuery(Query):
-    limit = LimitField(default=100, maximum=MAX_PAGE)
-    cursor = TextField(default=None)
 
 
 class KeyInput(Input):
@@ -57,7 +51,7 @@ class KeysView(NewKeyView):
     """The keys that open nothing that the asking key doesn't open, newest first; ended ones too."""
 
     scopes = {"GET": Scope.ADMIN, "POST": Scope.ADMIN}
-    queries = {"GET": KeysQuery}
+    queries = {"GET": PageQuery}
 
     def get(self, request: Request) -> Response:
         found, limit = keys.keys_seen_by(self.caller.key), self.params["limit"]

@@ -10,10 +10,9 @@ from memsvc.api.moments import revision_of
 from memsvc.api.serializers import SearchInput
 from memsvc.api.views import TreeView
 from memsvc.contract.entries import HitsPage
-from memsvc.contract.requests import ScoringName
 from memsvc.recall.mneme import Scoring
 from memsvc.recall.mneme_search import search_as_mneme
-from memsvc.recall.search import Query, search
+from memsvc.recall.search import Mode, Query, search
 from memsvc.tree.reads import EntryFilter
 from tenants.scopes import Scope
 
@@ -25,13 +24,13 @@ class SearchView(TreeView):
 
     def post(self, request: Request, tree: str) -> Response:
         data = self.body(SearchInput)
-        by_mneme = data["scoring"] is ScoringName.MNEME
+        by_mneme = data["scoring"] == "mneme"
         return answer((self._by_mneme if by_mneme else self._ranked)(data))
 
     def _ranked(self, data: dict[str, Any]) -> HitsPage:
         query = Query(
             text=data["query"],
-            mode=data["mode"],
+            mode=Mode(data["mode"]),
             wanted=self._filter(data),
             recency=data["recency"],
             zone=data["timezone"] or UTC,

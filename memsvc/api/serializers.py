@@ -31,11 +31,10 @@ from memsvc.contract.requests import (
     MAX_PAGE,
     MAX_PATTERN_BYTES,
     EntriesRequest,
+    EntryDraft,
     EntryRequest,
     Mode,
-    NewEntry,
     RevisionsRequest,
-    ScoringName,
     SearchRequest,
     SuccessorRequest,
     UndoRequest,
@@ -98,6 +97,8 @@ def _shape_of(kind: type[Input]) -> Input:
 class Query(Input):
     """The parameters of a URL. Those that are lists may be repeated, others not."""
 
+    in_url = True
+
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         return super().to_internal_value({name: self._value(name, values) for name, values in data.lists()})
 
@@ -145,6 +146,11 @@ class AsOf(Input):
 
 class RevisionQuery(AsOf, Query):
     pass
+
+
+class PageQuery(Query):
+    limit = LimitField(default=100, maximum=MAX_PAGE)
+    cursor = TextField(default=None)
 
 
 # Files
@@ -259,9 +265,9 @@ class SearchInput(AsOf):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = super().validate(attrs)
-        if attrs["scoring"] is ScoringName.MNEME:
+        if attrs["scoring"] == "mneme":
             # Its ranking goes by vectors alone, knows no time of day, and ends with its first page.
-            unfit = {"mode": attrs["mode"] is not Mode.HYBRID, "recency": attrs["recency"]}
+            unfit = {"mode": attrs["mode"] != Mode.HYBRID, "recency": attrs["recency"]}
             unfit |= {name: attrs[name] is not None for name in ("timezone", "cursor")}
             reason = "This does not go with the scoring 'mneme'."
         else:
@@ -304,7 +310,7 @@ class ContextQuery(RevisionQuery):
 class EntryFields(Input):
     """An entry to be stored. What the service owns (id, author, status) can't be set."""
 
-    asks = NewEntry
+    asks = EntryDraft
 
 
 class EntryInput(EntryFields):
@@ -390,11 +396,6 @@ Language = StrEnum("Language", {name.upper(): name for name in LANGUAGES})  # ty
 class TreeInput(TreeName):
     description = tree_description_field(default="")
     language = EnumField(Language, default=DEFAULT_LANGUAGE)
-
-
-class TreesQuery(Query):
-    limit = LimitField(default=100, maximum=MAX_PAGE)
-    cursor = TextField(default=None)
 
 
 class TreePatch(Input):

@@ -5,7 +5,7 @@ from rest_framework.response import Response
 
 from memsvc.api.answers import answer, tree_detail, tree_info
 from memsvc.api.problems import InvalidRequest
-from memsvc.api.serializers import CloneInput, DeleteTreeQuery, Nothing, TreeInput, TreePatch, TreesQuery
+from memsvc.api.serializers import CloneInput, DeleteTreeQuery, Nothing, PageQuery, TreeInput, TreePatch
 from memsvc.api.views import TenantView, TreeView
 from memsvc.contract.accounts import Scaffolded, TreeDeleted, TreeInfo
 from memsvc.contract.files import Page
@@ -20,7 +20,7 @@ class TreesView(TenantView):
     """The tenant's trees that the key opens, by name."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}
-    queries = {"GET": TreesQuery}
+    queries = {"GET": PageQuery}
 
     def get(self, request: Request) -> Response:
         page = trees.trees_page(

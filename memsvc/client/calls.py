@@ -176,7 +176,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
     @call
     def list_trees(self) -> Steps[list[TreeInfo]]:
         """The tenant's trees that this key opens, by name, all pages of them."""
-        return _all_items(self._trees_after)
+        return self._every("/trees", Page[TreeInfo])
 
     @call
     def create_tree(
@@ -226,7 +226,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
     @call
     def list_keys(self) -> Steps[list[KeyInfo]]:
         """The keys that open nothing that this one doesn't open, newest first, all pages of them; ended ones too."""
-        return _all_items(self._keys_after)
+        return self._every("/keys", Page[KeyInfo])
 
     @call
     def get_key(self, key_id: str) -> Steps[KeyInfo]:
@@ -692,13 +692,10 @@ class Calls[Conn: (Connection, AsyncConnection)]:
 
     # Requests
 
-    def _trees_after(self, cursor: str | None) -> Steps[Page[TreeInfo]]:
-        query = {"cursor": cursor, "limit": _LARGEST_PAGE}
-        return self._ask("GET", "/trees", Page[TreeInfo], query=query)
-
-    def _keys_after(self, cursor: str | None) -> Steps[Page[KeyInfo]]:
-        query = {"cursor": cursor, "limit": _LARGEST_PAGE}
-        return self._ask("GET", "/keys", Page[KeyInfo], query=query)
+    def _every[Item](self, path: str, kind: type[Page[Item]]) -> Steps[list[Item]]:
+        return _all_items(
+            lambda cursor: self._ask("GET", path, kind, query={"cursor": cursor, "limit": _LARGEST_PAGE})
+        )
 
     def _bytes(self, path: str, revision: AsOf | None) -> Steps[FileBytes]:
         response = yield from self._connection.send(

@@ -6,7 +6,19 @@ from enum import StrEnum
 from typing import Final
 
 from memsvc.contract.files import ETag
-from memsvc.contract.wire import FORMS, Form, Json, Names, Schema, closed, form_of, object_form
+from memsvc.contract.wire import (
+    FORMS,
+    TEXT,
+    Form,
+    Json,
+    Names,
+    Schema,
+    array,
+    closed,
+    enum,
+    form_of,
+    object_form,
+)
 
 
 class ContextFormat(StrEnum):
@@ -50,7 +62,6 @@ class Context:
 
 _AS_TEXT: Final = object_form(Context)
 _MESSAGES: Final = form_of(Sequence[Mapping[str, str]])
-_TEXT: Final[Schema] = {"type": "string"}
 
 
 def _describe(names: Names) -> Schema:
@@ -59,13 +70,13 @@ def _describe(names: Names) -> Schema:
     formats = [
         closed(
             **common,
-            format={**_TEXT, "enum": [name]},
-            messages={"type": "array", "items": closed(role={**_TEXT, "enum": [role]}, content=_TEXT)},
+            format=enum(name),
+            messages=array(closed(role=enum(role), content=TEXT)),
         )
         for name, role in ROLES.items()
     ]
     others = [each.value for each in ContextFormat if each not in ROLES]
-    return {"anyOf": [*formats, closed(**common, format={**_TEXT, "enum": others}, content=_TEXT)]}
+    return {"anyOf": [*formats, closed(**common, format=enum(*others), content=TEXT)]}
 
 
 def _read(data: Json) -> Context:

@@ -39,13 +39,6 @@ class Takes(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """One of these, which are given as text."""
-
-    of: type[StrEnum]
-
-
-@dataclass(frozen=True, slots=True)
 class PageSize:
     """How many items an answer may have: what it is when nothing is said, and the most."""
 
@@ -81,17 +74,6 @@ class Mode(StrEnum):
     SUBSTRING = "substring"
 
 
-class ScoringName(StrEnum):
-    MEMSVC = "memsvc"
-    MNEME = "mneme"
-
-
-class Status(StrEnum):
-    ACTIVE = "active"
-    SUPERSEDED = "superseded"
-    ALL = "all"
-
-
 type SearchMode = Literal["hybrid", "lexical", "semantic", "words", "substring"]
 type Scoring = Literal["memsvc", "mneme"]
 type StatusName = Literal["active", "superseded", "all"]
@@ -107,7 +89,7 @@ class SearchRequest:
 
     query: Annotated[str, MaxBytes(MAX_PATTERN_BYTES)] = ""
     _: KW_ONLY
-    mode: Annotated[SearchMode, Choice(Mode)] = "hybrid"
+    mode: SearchMode = "hybrid"
     kind: MemoryKind | None = None
     category: MemoryCategory | None = None
     tags: Sequence[str] = ()
@@ -122,7 +104,7 @@ class SearchRequest:
     include_superseded: bool = False
     recency: bool = False
     timezone: Annotated[str | None, Takes.ZONE] = None
-    scoring: Annotated[Scoring, Choice(ScoringName)] = "memsvc"
+    scoring: Scoring = "memsvc"
     half_life_days: Annotated[float | None, Between(0, 1e6, above=True)] = None
     use_confidence: bool | None = None
     authority_weights: Annotated[Mapping[MemoryKind, float] | None, Between(0, 1000)] = None
@@ -140,7 +122,7 @@ class EntriesRequest:
     tags: Annotated[Sequence[str], Named("tag")] = ()
     source: str | None = None
     confidence: Confidence | None = None
-    status: Annotated[StatusName | None, Choice(Status)] = "active"
+    status: StatusName | None = "active"
     since: datetime | None = None
     until: datetime | None = None
     path_prefix: Annotated[str | None, Takes.FOLDER] = None
@@ -151,8 +133,16 @@ class EntriesRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class NewEntry:
-    """An entry to be stored. What the service owns (id, author, status) can't be set."""
+class EntryDraft:
+    """An entry before it has an id and a place.
+
+    `when` is the instant that the entry refers to (naive means UTC, None means now); it gives the month of an
+    episode's file. `title` names a procedure's file. `supersedes` retires that entry in the same revision.
+    After `expires_at` the entry is invisible to every reader; None stays, and one that supersedes a temporary entry
+    is temporary too unless it says otherwise. `metadata` are further keys of its frontmatter; None are those of the
+    superseded entry, just as they are written there. Without a summary, an entry in the place of one that has
+    one gets the first line of its own body; "" is none.
+    """
 
     category: MemoryCategory
     body: Annotated[str, Takes.CONTENT]
@@ -169,13 +159,16 @@ class NewEntry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EntryRequest(NewEntry):
+class EntryRequest(EntryDraft):
     message: Message = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SuccessorRequest:
-    """An entry in the place of another: what is absent of category, tags, metadata and expires_at is kept."""
+    """An entry in the place of another: what is absent of category, tags, metadata and expires_at is kept.
+
+    A `summary` of None is made from the body where the old one has any; "" is none.
+    """
 
     entry_id: Annotated[str, Wire.UNSENT]
     category: MemoryCategory | None = field(default=None, kw_only=True)

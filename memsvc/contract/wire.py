@@ -30,6 +30,13 @@ type Schema = dict[str, Any]
 # Classes that are described elsewhere, by name.
 type Names = Mapping[Any, str]
 
+TEXT: Final[Schema] = {"type": "string"}
+NUMBER: Final[Schema] = {"type": "integer"}
+FRACTION: Final[Schema] = {"type": "number"}
+FLAG: Final[Schema] = {"type": "boolean"}
+TIME: Final[Schema] = {"type": "string", "format": "date-time"}
+BASE64: Final[Schema] = {"type": "string", "format": "byte"}
+
 
 class Wire(Enum):
     UNSENT = "unsent"  # no member: it stands in a header, or nowhere
@@ -134,7 +141,7 @@ def _made_form(kind: Any) -> Form:
     if origin is Literal:
         return _annotated(str, (Note(enum=args),))
     if isinstance(kind, type) and issubclass(kind, StrEnum):
-        return Form(lambda names: {"type": "string", "enum": [each.value for each in kind]}, kind)
+        return Form(lambda names: enum(*(each.value for each in kind)), kind)
     if is_dataclass(origin or kind):
         return object_form(kind)
     raise TypeError(f"{kind} is not sent as JSON")
@@ -160,7 +167,7 @@ def _optional(kinds: tuple[Any, ...]) -> Form:
     form = form_of(Union[tuple(each for each in kinds if each is not NoneType)])  # noqa: UP007
     write = form.write
     return Form(
-        lambda names: {"anyOf": [form.describe(names), {"type": "null"}]},
+        lambda names: nullable(form.describe(names)),
         lambda data: None if data is None else form.read(data),
         (lambda value: None if value is None else write(value)) if write else None,
     )
@@ -183,7 +190,7 @@ def _array(item: Form, kind: type[tuple[Any, ...] | frozenset[Any]]) -> Form:
         ordered = sorted(value) if kind is frozenset else value
         return [*map(item.write, ordered)] if item.write else [*ordered]
 
-    return Form(lambda names: {"type": "array", "items": item.describe(names)}, read, write)
+    return Form(lambda names: array(item.describe(names)), read, write)
 
 
 def _mapping(key: type, value: Form) -> Form:
@@ -330,6 +337,18 @@ def closed(**members: Schema) -> Schema:
     }
 
 
+def array(of: Schema) -> Schema:
+    return {"type": "array", "items": of}
+
+
+def nullable(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def enum(*values: str) -> Schema:
+    return {"type": "string", "enum": list(values)}
+
+
 def _plain(schema: Schema, reason: str, *kinds: type) -> Form:
     def read(data: Json) -> Any:
         # Not by isinstance: a bool is an int to Python.
@@ -353,16 +372,16 @@ def _instant(at: datetime) -> str:
 
 
 _ANY_OBJECT: Final = Form(lambda names: {"type": "object"}, _require_object, dict)
-_TEXT: Final = _plain({"type": "string"}, "is no text", str)
+_TEXT: Final = _plain(TEXT, "is no text", str)
 # What types have a form of their own.
 FORMS: Final[dict[Any, Form]] = {
     object: Form(lambda names: {}, lambda data: data),
     str: _TEXT,
-    int: _plain({"type": "integer"}, "is no whole number", int),
-    float: _plain({"type": "number"}, "is no number", int, float),
-    bool: _plain({"type": "boolean"}, "is neither true nor false", bool),
+    int: _plain(NUMBER, "is no whole number", int),
+    float: _plain(FRACTION, "is no number", int, float),
+    bool: _plain(FLAG, "is neither true nor false", bool),
     datetime: Form(
-        lambda names: {"type": "string", "format": "date-time"},
+        lambda names: dict(TIME),
         lambda data: datetime.fromisoformat(_TEXT.read(data)),
         _instant,
     ),
@@ -372,7 +391,7 @@ FORMS: Final[dict[Any, Form]] = {
         date.isoformat,
     ),
     bytes: Form(
-        lambda names: {"type": "string", "format": "byte"},
+        lambda names: dict(BASE64),
         lambda data: base64.b64decode(_TEXT.read(data), validate=True),
         lambda value: base64.b64encode(value).decode("ascii"),
     ),

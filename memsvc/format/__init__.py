@@ -15,7 +15,6 @@ from memsvc.format.documents import (
     superseded,
     with_superseded,
 )
-from memsvc.format.drafts import EntryDraft
 from memsvc.format.entries import (
     CONFIDENCE_NUMBERS,
     DEFAULT_SOURCE,
@@ -156,7 +155,6 @@ __all__ = [
     "BlockKind",
     "CodedError",
     "Confidence",
-    "EntryDraft",
     "FormatError",
     "IndexRow",
     "InvalidEntry",

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 from memsvc.contract.entries import EntryRetired, EntryWritten
 from memsvc.contract.files import WriteWarning
+from memsvc.contract.requests import EntryDraft, SuccessorRequest
 from memsvc.format import (
     NO_METADATA,
     BlankBody,
     BlockKind,
-    EntryDraft,
     FormatError,
     InvalidText,
     Kept,
@@ -39,7 +39,7 @@ from memsvc.format.fences import ends_indented
 from memsvc.tree import files, router, statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content, entry_of, rendered, row_of
-from memsvc.tree.drafts import Precondition, SuccessorDraft
+from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import AlreadySuperseded, EntryNotFound, InvalidSupersession, PreconditionFailed
 from memsvc.tree.models import Block, File
 from memsvc.tree.scope import Change
@@ -62,15 +62,11 @@ class Composed:
     code_closed: bool
 
 
-def compose(access: Access, draft: EntryDraft) -> Composed:
-    """Give a draft its id, instant, text and place. Raises `FormatError` and `Forbidden`; needs no database."""
-    if draft.metadata is not None:
-        draft = replace(draft, metadata=checked_metadata(draft.metadata))
-    return _composed(access, draft)
+def compose(access: Access, draft: EntryDraft, after: Block | None = None) -> Composed:
+    """Give a draft its id, instant, text and place; what it leaves open is taken from the entry that it comes `after`.
 
-
-def _composed(access: Access, draft: EntryDraft, after: Block | None = None) -> Composed:
-    """The same of checked metadata; what the draft leaves open is taken from the entry that it comes `after`."""
+    Raises `FormatError` and `Forbidden`; needs no database.
+    """
     if not says_something(draft.body):
         raise BlankBody
     when = in_utc(draft.when)
@@ -82,10 +78,11 @@ def _composed(access: Access, draft: EntryDraft, after: Block | None = None) -> 
         summary=draft.summary or "",
         source=draft.source,
         confidence=draft.confidence,
-        tags=draft.tags,
+        tags=tuple(draft.tags),
         supersedes=draft.supersedes,
     )
-    metadata, block = draft.metadata, None
+    metadata = None if draft.metadata is None else checked_metadata(draft.metadata)
+    block = None
     if after is not None and metadata is None:
         metadata = after.metadata
         block = _with_lines_of(after, entry)
@@ -136,16 +133,30 @@ def add(change: Change, composed: Composed) -> EntryWritten:
         if composed.block is None:
             if draft.summary is None:
                 draft = replace(draft, summary=summary_after(entry_of(old), draft.body))
-            composed = _composed(change.access, draft, old)
+            composed = compose(change.access, draft, old)
         elif isinstance(draft.expires_at, Kept):
             composed = replace(composed, expires_at=old.expires_at)
     return _put(change, composed, old)
 
 
-def supersede(change: Change, entry_id: str, successor: SuccessorDraft) -> EntryWritten:
+def supersede(change: Change, successor: SuccessorRequest) -> EntryWritten:
     """Put an entry in the place of another, with what the successor leaves open taken from it."""
-    old = visible_entry(change, entry_id)
-    return _put(change, _composed(change.access, successor.after(entry_of(old)), old), old)
+    block = visible_entry(change, successor.entry_id)
+    old, summary = entry_of(block), successor.summary
+    draft = EntryDraft(
+        successor.category or old.category,
+        successor.body,
+        summary=summary_after(old, successor.body) if summary is None else summary,
+        tags=old.tags if successor.tags is None else successor.tags,
+        source=successor.source,
+        confidence=successor.confidence,
+        title=successor.title,
+        when=successor.when,
+        supersedes=old.entry_id,
+        expires_at=successor.expires_at,
+        metadata=successor.metadata,
+    )
+    return _put(change, compose(change.access, draft, block), block)
 
 
 def _put(change: Change, composed: Composed, superseded: Block | None) -> EntryWritten:
@@ -157,7 +168,7 @@ def _put(change: Change, composed: Composed, superseded: Block | None) -> EntryW
         path = superseded.file.path
     taken, file, last = statements.end_of_file(change.tree, path, composed.entry.entry_id)
     if taken:
-        return _put(change, _composed(change.access, composed.draft, superseded), superseded)
+        return _put(change, compose(change.access, composed.draft, superseded), superseded)
     if file is not None and files.is_hidden(change, file):
         file, last = None, None
     entry = composed.entry

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from memsvc.format import EntryDraft
+from memsvc.contract.requests import EntryDraft
 from memsvc.tree.drafts import Precondition
 
 

@@ -13,11 +13,11 @@ from memsvc.contract.entries import EntryRetired, EntryWritten
 from memsvc.contract.errors import ErrorCode
 from memsvc.contract.files import BatchResult, Deleted, Edited, Moved, Told, Uploaded, Written
 from memsvc.contract.history import Restored, Undone
+from memsvc.contract.requests import MAX_MESSAGE_BYTES, EntryDraft, SuccessorRequest
 from memsvc.format import (
     MEMORY_ROOT,
     SCAFFOLD,
     CodedError,
-    EntryDraft,
     InvalidPath,
     InvalidText,
     canonical_folder,
@@ -31,7 +31,7 @@ from memsvc.tree import arrivals, entries, files, importing, router
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival, ExternalEntry
 from memsvc.tree.blocks import content
-from memsvc.tree.drafts import OnConflict, Precondition, SuccessorDraft
+from memsvc.tree.drafts import OnConflict, Precondition
 from memsvc.tree.edits import replace_text
 from memsvc.tree.errors import (
     BatchFailed,
@@ -63,7 +63,6 @@ from memsvc.tree.results import ImportResult, OperationResult
 from memsvc.tree.scope import Change, unit_of_work
 
 MAX_BATCH = 500
-MAX_MESSAGE_BYTES = 1000
 
 type Step[R] = Callable[[Change], R]
 
@@ -134,18 +133,13 @@ def add_entry(access: Access, draft: EntryDraft, *, message: str = "") -> EntryW
     return _one(access, action, _add_entry(access, AddEntry(draft)), message)
 
 
-def supersede_entry(
-    access: Access, entry_id: str, successor: SuccessorDraft, *, message: str = ""
-) -> EntryWritten:
+def supersede_entry(access: Access, successor: SuccessorRequest) -> EntryWritten:
     """Store an entry in the place of another one, which keeps its text and names its successor.
 
     Raises as `add_entry` with `supersedes` does, and `EntryNotFound` for an id that the access doesn't see.
     """
     return _one(
-        access,
-        "entry.supersede",
-        lambda change: entries.supersede(change, entry_id, successor),
-        message,
+        access, "entry.supersede", lambda change: entries.supersede(change, successor), successor.message
     )
 
 

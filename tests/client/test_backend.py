@@ -16,7 +16,8 @@ from memsvc import client as client_room
 from memsvc.agents import MemoryStore, PostgresBackend, RemoteBackend
 from memsvc.agents.transactional import EntrySearch
 from memsvc.client import MemsvcClient, RetryPolicy
-from memsvc.format import EntryDraft, MemoryCategory, MemoryHit, MemoryKind
+from memsvc.contract.requests import EntryDraft
+from memsvc.format import MemoryCategory, MemoryHit, MemoryKind
 from memsvc.tree.trees import tree_of
 from tenants.models import Tenant
 from tenants.scopes import Scope

@@ -1,14 +1,15 @@
 from datetime import UTC, datetime, timedelta, timezone
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args
 
 import pytest
 
 from memsvc.api import serializers
 from memsvc.contract.requests import (
-    Choice,
     EntriesRequest,
     EntryRequest,
+    Mode,
     RevisionsRequest,
+    SearchMode,
     SearchRequest,
     SuccessorRequest,
     UndoRequest,
@@ -63,13 +64,5 @@ def test_the_service_takes_what_can_be_asked(kind: Any) -> None:
     assert asked <= set(TAKEN[kind]().fields)
 
 
-@pytest.mark.parametrize("kind", REQUESTS)
-def test_a_choice_is_typed_as_what_it_is_of(kind: Any) -> None:
-    for hint in get_type_hints(kind, include_extras=True).values():
-        for choice in (mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, Choice)):
-            literal = [
-                each
-                for each in (get_args(hint)[0], *get_args(get_args(hint)[0]))
-                if hasattr(each, "__value__")
-            ]
-            assert get_args(literal[0].__value__) == tuple(each.value for each in choice.of)
+def test_the_modes_of_a_search_are_typed_as_what_they_are() -> None:
+    assert get_args(SearchMode.__value__) == tuple(Mode)

@@ -3,7 +3,8 @@ from dataclasses import dataclass
 import pytest
 from django.test import Client
 
-from memsvc.format import EntryDraft, MemoryCategory
+from memsvc.contract.requests import EntryDraft
+from memsvc.format import MemoryCategory
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block, File, Revision, Tree

@@ -16,6 +16,7 @@ from pytest_django import Settings
 
 from memsvc.agents import MemoryStore, PostgresBackend
 from memsvc.client import MemsvcClient
+from memsvc.contract.requests import SuccessorRequest
 from memsvc.recall.accesses import (
     ACCESS_COUNTS,
     MAX_COUNT,
@@ -33,7 +34,6 @@ from memsvc.transfer.exports import export_jsonl
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.cloning import clone_tree
-from memsvc.tree.drafts import SuccessorDraft
 from memsvc.tree.models import Block
 from memsvc.tree.trees import delete_tree, tree_of
 from tenants.scopes import Scope
@@ -140,7 +140,7 @@ def test_the_doors_of_agents_count(memory: Access) -> None:
 def test_hidden_superseded_and_foreign_entries_are_not_counted(memory: Access, stranger: Access) -> None:
     old, hidden, gone = ids(memory, "kites one", "kites two", "kites three")
     foreign = add(stranger, "kites four").entry.entry_id
-    new = services.supersede_entry(memory, old, SuccessorDraft(body="kites five")).entry.entry_id
+    new = services.supersede_entry(memory, SuccessorRequest(old, "kites five")).entry.entry_id
     Block.objects.filter(entry_id=hidden).update(expires_at=in_days(-1))
     note_accesses(memory, [gone, foreign, "mem_missing", "\u2603"])
     services.retire_entry(memory, gone)
@@ -170,7 +170,7 @@ def test_an_entry_that_is_moved_keeps_its_count_and_a_successor_begins_anew(memo
     ACCESS_COUNTS.flush()
 
     services.move(memory, FACTS, "/memory/semantic_memory/moved.md")
-    new = services.supersede_entry(memory, entry, SuccessorDraft(body="kites fell")).entry.entry_id
+    new = services.supersede_entry(memory, SuccessorRequest(entry, "kites fell")).entry.entry_id
 
     assert counts(memory, entry, new) == [1, 0]
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pytest_django import Settings
 
 from memsvc.contract.context import Context, ContextFormat
+from memsvc.contract.requests import SuccessorRequest
 from memsvc.format import MemoryCategory, MemoryEntry
 from memsvc.recall import templates
 from memsvc.recall.budget import Packer, cut_at_word
@@ -20,7 +21,6 @@ from memsvc.recall.templates import Part, Piece
 from memsvc.recall.tokens import estimated
 from memsvc.tree import services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import SuccessorDraft
 from memsvc.tree.models import Block
 from tests.tree.support import access_to, add, in_days, revision
 
@@ -243,7 +243,7 @@ def piece(body: str, number: int, part: Part) -> Piece:
 
 def test_superseded_expired_and_foreign_entries_never_appear(memory: Access, stranger: Access) -> None:
     old = add(memory, "The old canary rule.", "rules").entry.entry_id
-    services.supersede_entry(memory, old, SuccessorDraft(body="The new canary rule."))
+    services.supersede_entry(memory, SuccessorRequest(old, "The new canary rule."))
     expired = add(memory, "The expired canary fact.", expires_at=in_days(1)).entry.entry_id
     Block.objects.filter(entry_id=expired).update(expires_at=in_days(-1))
     add(stranger, "The foreign canary fact.")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from pytest_django import Settings
 
+from memsvc.contract.requests import SuccessorRequest
 from memsvc.format import Confidence, InvalidText, MemoryKind
 from memsvc.recall.embedding import embedder
 from memsvc.recall.mneme import Candidate, Scoring, retrieve
@@ -21,7 +22,6 @@ from memsvc.recall.search import query_vector
 from memsvc.recall.vectors import embed_tree
 from memsvc.tree import services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import SuccessorDraft
 from memsvc.tree.errors import Unavailable
 from memsvc.tree.models import Block
 from memsvc.tree.reads import EntryFilter
@@ -166,7 +166,7 @@ def test_filters_come_before_the_window_and_what_is_hidden_takes_no_place(
         hidden = add(memory, "abba", expires_at=in_days(1)).entry.entry_id
         Block.objects.filter(entry_id=hidden).update(expires_at=in_days(-1))
     old = add(memory, "abba").entry.entry_id
-    new = services.supersede_entry(memory, old, SuccessorDraft(body="abba b")).entry.entry_id
+    new = services.supersede_entry(memory, SuccessorRequest(old, "abba b")).entry.entry_id
     event = add(memory, "fed", "events").entry.entry_id
     add(stranger, "abba")
     for access in (memory, stranger):

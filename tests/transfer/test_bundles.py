@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memsvc.format import EntryDraft, MemoryCategory
+from memsvc.contract.requests import EntryDraft
+from memsvc.format import MemoryCategory
 from memsvc.transfer.bundles import export_bundle
 from memsvc.transfer.imports import import_directory
 from memsvc.transfer.names import git_name

@@ -10,7 +10,8 @@ from django.core.management import CommandError, call_command
 from django.core.management.base import OutputWrapper
 from django.db import transaction
 
-from memsvc.format import EntryDraft, MemoryCategory
+from memsvc.contract.requests import EntryDraft
+from memsvc.format import MemoryCategory
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block

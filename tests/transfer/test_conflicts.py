@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from memsvc.contract.imports import ImportReport
+from memsvc.contract.requests import EntryDraft, SuccessorRequest
 from memsvc.contract.wire import to_json
-from memsvc.format import EntryDraft, MemoryCategory
+from memsvc.format import MemoryCategory
 from memsvc.transfer.exports import export_directory, export_jsonl
 from memsvc.transfer.external import import_jsonl
 from memsvc.transfer.imports import import_directory, import_notebooks
@@ -22,7 +23,7 @@ from memsvc.transfer.names import MANIFEST_NAME
 from memsvc.tree import reads, services, statements
 from memsvc.tree.access import Access
 from memsvc.tree.cloning import clone_tree
-from memsvc.tree.drafts import OnConflict, SuccessorDraft
+from memsvc.tree.drafts import OnConflict
 from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.history.redaction import redact_version
 from memsvc.tree.models import Block, File
@@ -96,8 +97,8 @@ class Older:
         self.edited = add(access, "Has 2 cats.")
         self.copy = copy(access)
         services.retire_entry(access, self.retired)
-        successor = SuccessorDraft(body="Works at a school.")
-        self.successor = services.supersede_entry(access, self.superseded, successor).entry.entry_id
+        successor = SuccessorRequest(self.superseded, "Works at a school.")
+        self.successor = services.supersede_entry(access, successor).entry.entry_id
         services.edit_file(access, FACTS, "Has 2 cats.", "Has 3 cats.")
         self.added = add(access, "Plays chess.")
         self.now = everything(access)
@@ -211,7 +212,7 @@ def test_what_is_new_in_a_copy_comes_in(memory: Access, other: Access, way: str)
     mine = add(memory, "Mine.")
     bring_in(other, copy(memory))
     theirs = add(other, "Theirs.")
-    successor = services.supersede_entry(other, mine, SuccessorDraft(body="Better.")).entry.entry_id
+    successor = services.supersede_entry(other, SuccessorRequest(mine, "Better.")).entry.entry_id
     add(memory, "Later.")
 
     bring_in(memory, copy(other))

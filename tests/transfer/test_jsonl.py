@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from memsvc.contract.imports import ImportReport, Outcome
-from memsvc.format import Confidence, EntryDraft, FormatError, MemoryCategory
+from memsvc.contract.requests import EntryDraft
+from memsvc.format import Confidence, FormatError, MemoryCategory
 from memsvc.recall.accesses import Accesses, accesses_of
 from memsvc.recall.models import AccessCount
 from memsvc.transfer.exports import export_jsonl

@@ -5,10 +5,10 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 from memsvc.contract.entries import EntryWritten
+from memsvc.contract.requests import EntryDraft
 from memsvc.format import (
     SCAFFOLD,
     BlockKind,
-    EntryDraft,
     MemoryCategory,
     MemoryEntry,
     MemoryKind,
@@ -223,5 +223,5 @@ def _as_entry(draft: EntryDraft) -> MemoryEntry:
     when = in_utc(draft.when)
     return MemoryEntry(
         entry_id=new_entry_id(when), created=when, category=draft.category, body=draft.body,
-        summary=draft.summary or "", tags=draft.tags, supersedes=draft.supersedes,
+        summary=draft.summary or "", tags=tuple(draft.tags), supersedes=draft.supersedes,
     )  # fmt: skip

@@ -8,7 +8,8 @@ from typing import Any
 from django.db.models import F
 
 from memsvc.contract.entries import EntryWritten
-from memsvc.format import EntryDraft, MemoryCategory, MemoryKind
+from memsvc.contract.requests import EntryDraft
+from memsvc.format import MemoryCategory, MemoryKind
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block, File, Revision, Tree
@@ -31,7 +32,8 @@ def access_to(tenant: Tenant, tree: str = "default", *, prefix: str = "/") -> Ac
 
 
 def draft(body: str = "Berlin is the seat.", category: str = "facts", **fields: Any) -> EntryDraft:
-    return EntryDraft(category=MemoryCategory(category), body=body, **fields)
+    """A draft that leaves nothing open: what isn't given is none, whatever it supersedes."""
+    return EntryDraft(MemoryCategory(category), body, **{"summary": "", "metadata": {}, **fields})
 
 
 def add(

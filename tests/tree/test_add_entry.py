@@ -2,6 +2,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from memsvc.contract.requests import SuccessorRequest
 from memsvc.format import (
     BlankBody,
     FormatError,
@@ -14,7 +15,6 @@ from memsvc.format import (
 )
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import SuccessorDraft
 from memsvc.tree.errors import (
     AlreadySuperseded,
     EntryNotFound,
@@ -142,7 +142,7 @@ def test_a_body_in_which_nothing_is_to_be_seen_is_refused(memory: Access, body: 
         add(memory, body)
     assert refused.value.code == "blank_body"
     with pytest.raises(BlankBody):
-        services.supersede_entry(memory, old, SuccessorDraft(body=body))
+        services.supersede_entry(memory, SuccessorRequest(old, body))
 
     assert revision(memory) == 1
 
@@ -170,13 +170,13 @@ def test_a_control_character_in_a_title_is_refused(memory: Access, title: str, c
 def test_a_successor_without_a_summary_gets_one_of_its_own(memory: Access, body: str, summary: str) -> None:
     old, other, bare = (add(memory, "Oslo", summary=said).entry.entry_id for said in ("In Oslo", "Oslo", ""))
 
-    written = services.supersede_entry(memory, old, SuccessorDraft(body=body)).entry
+    written = services.supersede_entry(memory, SuccessorRequest(old, body)).entry
     added = add(memory, body, supersedes=other, summary=None).entry
 
     assert [written.summary, added.summary] == [summary, summary]
     assert add(memory, body, supersedes=bare, summary=None).entry.summary == ""
     assert (
-        services.supersede_entry(memory, added.entry_id, SuccessorDraft(body="x", summary="")).entry.summary
+        services.supersede_entry(memory, SuccessorRequest(added.entry_id, "x", summary="")).entry.summary
         == ""
     )
 
@@ -185,10 +185,10 @@ def test_a_successor_of_a_temporary_entry_is_temporary(memory: Access) -> None:
     until, later = (datetime.now(tz=UTC) + timedelta(days=days) for days in (1, 2))
     ids = [add(memory, "x", expires_at=until).entry.entry_id for _ in range(4)]
 
-    kept = services.supersede_entry(memory, ids[0], SuccessorDraft(body="y"))
+    kept = services.supersede_entry(memory, SuccessorRequest(ids[0], "y"))
     added = add(memory, "y", supersedes=ids[1])
-    placements = services.supersede_entry(memory, ids[2], SuccessorDraft(body="y", expires_at=None))
-    own = services.supersede_entry(memory, ids[3], SuccessorDraft(body="y", expires_at=later))
+    placements = services.supersede_entry(memory, SuccessorRequest(ids[2], "y", expires_at=None))
+    own = services.supersede_entry(memory, SuccessorRequest(ids[3], "y", expires_at=later))
 
     wanted = [until, until, None, later]
     assert [each.expires_at for each in (kept, added, placements, own)] == wanted

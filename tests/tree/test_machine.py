@@ -22,9 +22,9 @@ from hypothesis.stateful import (
 )
 
 from memsvc.contract.files import Listed
+from memsvc.contract.requests import EntryDraft
 from memsvc.format import (
     BlockKind,
-    EntryDraft,
     FormatError,
     MemoryEntry,
     cut_index,

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from django.apps import apps
 
+from memsvc.contract.requests import SuccessorRequest
 from memsvc.format import InvalidMetadata, InvalidText
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.cloning import clone_tree
-from memsvc.tree.drafts import SuccessorDraft
 from memsvc.tree.models import Block
 from memsvc.tree.operations import AddEntry
 from memsvc.tree.reads import EntryFilter
@@ -58,9 +58,9 @@ def test_what_is_no_entry_has_no_metadata(memory: Access) -> None:
 def test_a_successor_keeps_metadata_unless_it_has_its_own(memory: Access) -> None:
     services.write_file(memory, FACTS, entry_text("mem_x", more="owner: ina\nnested: {a: 1}\ntrust: high\n"))
 
-    kept = services.supersede_entry(memory, "mem_x", SuccessorDraft(body="kept"))
-    own = services.supersede_entry(memory, kept.entry.entry_id, SuccessorDraft(body="own", metadata={"n": 1}))
-    none = services.supersede_entry(memory, own.entry.entry_id, SuccessorDraft(body="none", metadata={}))
+    kept = services.supersede_entry(memory, SuccessorRequest("mem_x", "kept"))
+    own = services.supersede_entry(memory, SuccessorRequest(kept.entry.entry_id, "own", metadata={"n": 1}))
+    none = services.supersede_entry(memory, SuccessorRequest(own.entry.entry_id, "none", metadata={}))
 
     assert kept.metadata == held(memory, kept.entry.entry_id) == {"owner": "ina", "nested": {"a": 1}}
     assert own.metadata == held(memory, own.entry.entry_id) == {"n": 1}
@@ -100,7 +100,7 @@ def test_a_successor_has_the_lines_of_metadata_as_they_stand(memory: Access, new
 
     match door:
         case "supersede":
-            services.supersede_entry(memory, "mem_x", SuccessorDraft(body="new"))
+            services.supersede_entry(memory, SuccessorRequest("mem_x", "new"))
         case "add":
             services.add_entry(memory, new)
         case "batch":
@@ -117,7 +117,7 @@ def test_lines_are_copied_once_more_by_each_successor(memory: Access, more: str)
     services.write_file(memory, FACTS, entry_text("mem_x", more=more))
     entry_id = "mem_x"
     for n in range(3):
-        entry_id = services.supersede_entry(memory, entry_id, SuccessorDraft(body=f"{n}")).entry.entry_id
+        entry_id = services.supersede_entry(memory, SuccessorRequest(entry_id, f"{n}")).entry.entry_id
 
     assert text(memory, FACTS).count(more) == 4
 
@@ -140,7 +140,7 @@ def test_bad_metadata_changes_nothing(memory: Access, bad: dict[str, Any]) -> No
     with pytest.raises((InvalidMetadata, InvalidText)):
         add(memory, metadata=bad)
     with pytest.raises((InvalidMetadata, InvalidText)):
-        services.supersede_entry(memory, old, SuccessorDraft(body="x", metadata=bad))
+        services.supersede_entry(memory, SuccessorRequest(old, "x", metadata=bad))
 
     assert [each.revision for each in reads.list_entries(memory, EntryFilter(active=None)).items] == [1]
 

@@ -13,6 +13,7 @@ from zipfile import ZipFile
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from memsvc.contract.requests import SuccessorRequest
 from memsvc.format import MemoryCategory, MemoryEntry, cut_file
 from memsvc.format.documents import compose_block
 from memsvc.format.entries import read_entry
@@ -21,7 +22,6 @@ from memsvc.transfer.imports import import_zip
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import ExternalEntry
-from memsvc.tree.drafts import SuccessorDraft
 from memsvc.tree.operations import AddEntry
 from tests.tree.support import FACTS, add, draft, entry_text
 
@@ -55,7 +55,7 @@ def test_the_text_of_an_added_entry_is_read_once(memory: Access) -> None:
 def test_the_text_of_a_successor_is_composed_and_read_once(memory: Access) -> None:
     """Whatever it takes from the entry before it; the line that retires that one is put into it as it stands."""
     for made in (
-        lambda old: services.supersede_entry(memory, old, SuccessorDraft(body="It is not.")),
+        lambda old: services.supersede_entry(memory, SuccessorRequest(old, "It is not.")),
         lambda old: services.add_entry(memory, draft("It is not.", supersedes=old)),
         lambda old: services.add_entry(memory, draft("No.", supersedes=old, summary=None, metadata=None)),
         lambda old: services.batch(memory, [AddEntry(draft("No.", supersedes=old, summary=None))]),

@@ -5,12 +5,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from memsvc.contract.requests import SuccessorRequest
 from memsvc.format import SCAFFOLD, MemoryCategory, MemoryEntry, MemoryKind
 from memsvc.transfer.consistency import check_tree
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import ExternalEntry
-from memsvc.tree.drafts import OnConflict, SuccessorDraft
+from memsvc.tree.drafts import OnConflict
 from memsvc.tree.models import Block
 from tests.tree.support import (
     FACTS,
@@ -151,7 +152,7 @@ def test_a_description_and_tags_written_by_hand_stay(laid_out: Access) -> None:
     old = add(laid_out, "with a summary", summary="The latest", tags=("two", "own"))
     assert row_of(laid_out) == ("My facts", {"mine", "two", "own"})
 
-    services.supersede_entry(laid_out, old.entry.entry_id, SuccessorDraft(body="another", tags=()))
+    services.supersede_entry(laid_out, SuccessorRequest(old.entry.entry_id, "another", tags=()))
     assert row_of(laid_out) == ("My facts", {"mine", "two"})
 
 
@@ -179,7 +180,7 @@ def by_import(access: Access, _: str) -> object:
 
 
 def by_supersession(access: Access, entry_id: str) -> object:
-    return services.supersede_entry(access, entry_id, SuccessorDraft(body="Lives in Rome", tags=()))
+    return services.supersede_entry(access, SuccessorRequest(entry_id, "Lives in Rome", tags=()))
 
 
 def by_supersession_in_the_past(access: Access, entry_id: str) -> object:
@@ -262,7 +263,7 @@ def test_rows_that_came_as_text_are_known_by_what_they_quote(laid_out: Access) -
     before = text(laid_out, SEMANTIC_INDEX)
     Block.objects.filter(kind="row").update(source="", created=None, tags=[])
 
-    services.supersede_entry(laid_out, old, SuccessorDraft(body="Lives in Rome", tags=()))
+    services.supersede_entry(laid_out, SuccessorRequest(old, "Lives in Rome", tags=()))
     assert row_of(laid_out) == ("Lives in Rome", {"facts"})
 
     services.write_file(laid_out, SEMANTIC_INDEX, before)

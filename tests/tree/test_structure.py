@@ -7,11 +7,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memsvc.contract.requests import SuccessorRequest
 from memsvc.format import cut_file, normal_entry
 from memsvc.format.entries import closed_body
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import SuccessorDraft
 from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.models import Block
 from memsvc.tree.operations import AppendFile, Operation, WriteFile
@@ -49,7 +49,7 @@ def test_a_body_that_leaves_code_open_is_closed_and_its_writer_told(memory: Acce
     assert first.entry.body == "Run it:\n\n```sh\nmake\n```"
     assert codes(first) == [(text(memory, FACTS).count("\n"), "code_fence_closed")]
 
-    second = services.supersede_entry(memory, first.entry.entry_id, SuccessorDraft(body="~~~~\nx"))
+    second = services.supersede_entry(memory, SuccessorRequest(first.entry.entry_id, "~~~~\nx"))
     assert codes(second) == [(text(memory, FACTS).count("\n"), "code_fence_closed")]
     assert codes(add(memory, "```\nx\n```")) == []
     for written in (first, second):
@@ -74,7 +74,7 @@ def test_a_successor_goes_where_the_frontmatter_ends(memory: Access) -> None:
     note = RAW.replace("category", "note: |\n  a\n  ---\n  id: b\n\n  ---\ncategory")
     services.write_file(memory, FACTS, note)
 
-    written = services.supersede_entry(memory, "mem_raw", SuccessorDraft(body="New."))
+    written = services.supersede_entry(memory, SuccessorRequest("mem_raw", "New."))
 
     line = f"superseded_by: {written.entry.entry_id}\n"
     assert text(memory, FACTS).startswith(note.replace("facts\n---", f"facts\n{line}---"))

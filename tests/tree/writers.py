@@ -125,7 +125,8 @@ def _access(order: Order) -> "Access":
 
 
 def _write(order: Order, n: int, target: str) -> str:
-    from memsvc.format import EntryDraft, MemoryCategory
+    from memsvc.contract.requests import EntryDraft
+    from memsvc.format import MemoryCategory
     from memsvc.tree import services
 
     title = f"{order.name} {n}"

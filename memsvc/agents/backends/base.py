@@ -38,7 +38,8 @@ from memsvc.agents.backends.results import (
 )
 from memsvc.agents.transactional import EntrySearch, Mount
 from memsvc.contract.errors import ErrorCode, Refused
-from memsvc.format import CodedError, EntryDraft, FormatError, IndexRow, MemoryHit, MemoryKind
+from memsvc.contract.requests import EntryDraft
+from memsvc.format import CodedError, FormatError, IndexRow, MemoryHit, MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
 
 logger = logging.getLogger(__name__)

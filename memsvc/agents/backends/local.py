@@ -12,7 +12,8 @@ from memsvc.agents.backends.base import TreeBackend
 from memsvc.agents.backends.ports import Upload
 from memsvc.agents.transactional import EntrySearch
 from memsvc.contract.files import Downloaded, Edited, Listed, Match, Uploaded, Window, WriteWarning
-from memsvc.format import EntryDraft, IndexRow, MemoryHit, MemoryKind
+from memsvc.contract.requests import EntryDraft
+from memsvc.format import IndexRow, MemoryHit, MemoryKind
 from memsvc.format.paths import canonical_folder
 from memsvc.recall.accesses import get_entry
 from memsvc.recall.search import Mode, Query, search

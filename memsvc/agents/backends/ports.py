@@ -5,7 +5,8 @@ from typing import Protocol
 
 from memsvc.agents.transactional import EntrySearch
 from memsvc.contract.files import Downloaded, Edited, Listed, Match, Uploaded, Window, WriteWarning
-from memsvc.format import EntryDraft, IndexRow, MemoryHit, MemoryKind
+from memsvc.contract.requests import EntryDraft
+from memsvc.format import IndexRow, MemoryHit, MemoryKind
 
 # A file to store: its place in what the agent sent, its path in the tree, and its content.
 type Upload = tuple[int, str, bytes]

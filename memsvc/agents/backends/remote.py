@@ -10,7 +10,8 @@ from memsvc.client.errors import NotFound
 from memsvc.client.http import MemsvcClient
 from memsvc.contract.errors import ErrorCode
 from memsvc.contract.files import Downloaded, Edited, Listed, Match, Uploaded, Window, WriteWarning
-from memsvc.format import EntryDraft, IndexRow, MemoryHit, MemoryKind
+from memsvc.contract.requests import EntryDraft
+from memsvc.format import IndexRow, MemoryHit, MemoryKind
 from memsvc.format.paths import canonical_folder
 
 _UPLOAD_FILES: Final = 100

@@ -5,9 +5,11 @@ from typing import Any
 
 from rest_framework import serializers
 
-from memsvc.api.fields import TextField, require_text
+from memsvc.api.fields import Field, TextField, require_text
+from memsvc.contract.wire import TEXT, Schema, nullable
 from memsvc.format import InvalidPath, checked_text, composed_path, spelt_path
 from memsvc.tree.files import MAX_FILE_BYTES
+from memsvc.tree.trees import MAX_METADATA_PAIRS
 
 MAX_NAME_CHARACTERS = 255
 MAX_DESCRIPTION_CHARACTERS = 1024
@@ -17,7 +19,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f]")
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
-class ShortTextField(serializers.Field[str, Any, str, Any]):
+class ShortTextField(Field[str]):
     """Text of `minimum` to `maximum` characters, as Python counts them."""
 
     def __init__(self, *, maximum: int, minimum: int = 0, controls: bool = True, **options: Any) -> None:
@@ -38,8 +40,11 @@ class ShortTextField(serializers.Field[str, Any, str, Any]):
             raise serializers.ValidationError("This must not hold control characters.", code="invalid")
         return text
 
+    def described(self) -> Schema:
+        return {**TEXT, "minLength": self.minimum, "maxLength": self.maximum}
 
-class MetadataField(serializers.Field[dict[str, Any], Any, dict[str, Any], Any]):
+
+class MetadataField(Field[dict[str, Any]]):
     """Pairs of text; with `patch` a value may be null, which takes its pair away."""
 
     def __init__(self, *, patch: bool = False, **options: Any) -> None:
@@ -58,9 +63,20 @@ class MetadataField(serializers.Field[dict[str, Any], Any, dict[str, Any], Any])
             for name, text in data.items()
         }
 
+    def described(self) -> Schema:
+        value = {**TEXT, "maxLength": MAX_METADATA_VALUE_CHARACTERS}
+        return {
+            "type": "object",
+            "maxProperties": MAX_METADATA_PAIRS,
+            "propertyNames": {"minLength": 1, "maxLength": MAX_METADATA_KEY_CHARACTERS},
+            "additionalProperties": nullable(value) if self.patch else value,
+        }
 
-class MemoryPathField(serializers.Field[str, Any, str, Any]):
+
+class MemoryPathField(Field[str]):
     """The path under which a memory will be; nothing in it is mended."""
+
+    schema = {**TEXT, "description": "An absolute path in NFC, up to 1,024 bytes."}
 
     def to_internal_value(self, data: Any) -> str:
         return composed_path(require_text(data))
@@ -73,8 +89,10 @@ class MemoryTextField(TextField):
         super().__init__(max_bytes=MAX_FILE_BYTES, nul_allowed=True, **options)
 
 
-class PathPrefixField(serializers.Field[str, Any, str, Any]):
+class PathPrefixField(Field[str]):
     """A folder with a slash at its begin and its end, as a folder's path."""
+
+    schema = {**TEXT, "description": "A folder, with a slash at its begin and its end."}
 
     def to_internal_value(self, data: Any) -> str:
         text = require_text(data)
@@ -85,8 +103,10 @@ class PathPrefixField(serializers.Field[str, Any, str, Any]):
         return spelt_path(text[:-1])
 
 
-class Sha256Field(serializers.Field[str, Any, str, Any]):
+class Sha256Field(Field[str]):
     """64 hexadecimal digits."""
+
+    schema = {**TEXT, "pattern": "^[0-9a-fA-F]{64}$"}
 
     def to_internal_value(self, data: Any) -> str:
         text = require_text(data).lower()
@@ -95,8 +115,10 @@ class Sha256Field(serializers.Field[str, Any, str, Any]):
         return text
 
 
-class IgnoredField(serializers.Field[None, Any, None, Any]):
+class IgnoredField(Field[None]):
     """What clients of others send and means nothing here."""
+
+    schema = {**TEXT, "description": "Taken and ignored."}
 
     def to_internal_value(self, data: Any) -> None:
         return None

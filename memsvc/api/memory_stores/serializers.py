@@ -26,7 +26,7 @@ class View(StrEnum):
     FULL = "full"
 
 
-class Operation(StrEnum):
+class VersionOperation(StrEnum):
     CREATED = "created"
     MODIFIED = "modified"
     DELETED = "deleted"
@@ -127,6 +127,6 @@ class DeleteMemoryQuery(BaseQuery):
 
 class VersionsQuery(PageQuery, ViewQuery, SinceAndUntil):
     memory_id = TextField(default=None)
-    operation = EnumField(Operation, default=None)
+    operation = EnumField(VersionOperation, default=None)
     session_id = TextField(default=None)
     api_key_id = TextField(default=None)

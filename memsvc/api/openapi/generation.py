@@ -14,39 +14,15 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from memsvc.api import batch, fields
-from memsvc.api.memory_stores import fields as store_fields
-from memsvc.api.openapi.memory_stores import STORE_OPERATIONS
-from memsvc.api.openapi.operations import OPERATIONS, Operation
-from memsvc.api.openapi.schemas import (
-    BASE64,
-    BYTES,
-    COMPONENTS,
-    FLAG,
-    FRACTION,
-    NUMBER,
-    TEXT,
-    UUID,
-    array,
-    described,
-    enum,
-    nullable,
-    ref,
-)
-from memsvc.api.serializers import BatchInput, Query
+from memsvc.api.openapi.memory_stores import STORE_ENDPOINTS
+from memsvc.api.openapi.operations import ENDPOINTS, Endpoint
+from memsvc.api.openapi.schemas import BYTES, COMPONENTS, UUID, described, ref
+from memsvc.api.serializers import BatchInput
 from memsvc.api.views import WRITE_HEADERS, TenantView
-from memsvc.contract.wire import Schema
-from memsvc.format import metadata
-from memsvc.format.frontmatter import MAX_NUMBER
-from memsvc.tree.reads.metadata import OPERATORS as OPERATORS_OF_METADATA
-from memsvc.tree.trees import MAX_METADATA_PAIRS
+from memsvc.contract.wire import NUMBER, TEXT, Schema, array, enum, nullable
 from tenants.scopes import Scope
 
-_SCALARS: list[Schema] = [
-    {**TEXT, "maxLength": metadata.MAX_TEXT_BYTES},
-    {**FRACTION, "minimum": -MAX_NUMBER, "maximum": MAX_NUMBER},
-    FLAG,
-]
-EVERY_OPERATION = OPERATIONS | STORE_OPERATIONS
+EVERY_ENDPOINT = ENDPOINTS | STORE_ENDPOINTS
 PATH_NAMES = {
     "tree": "The exact name of a tree; `default` is always there.",
     "path": "The absolute path of a file without its first slash. Its slashes may stay as they are.",
@@ -77,14 +53,14 @@ REFUSALS = {
 
 
 class ApiSchema(AutoSchema):
-    """One operation: what `OPERATIONS` says about it, and what its view says."""
+    """One operation: what `ENDPOINTS` says about it, and what its view says."""
 
     @property
-    def operation(self) -> Operation:
+    def endpoint(self) -> Endpoint:
         name = type(self.view).__name__
-        if (name, self.method) not in EVERY_OPERATION:
+        if (name, self.method) not in EVERY_ENDPOINT:
             warn(f"{self.method} of {name} is not described in memsvc/api/openapi/operations.py")
-        return EVERY_OPERATION.get((name, self.method), Operation(summary=name, answers={200: {}}))
+        return EVERY_ENDPOINT.get((name, self.method), Endpoint(summary=name, answers={200: {}}))
 
     @property
     def tenant_view(self) -> TenantView:
@@ -95,7 +71,7 @@ class ApiSchema(AutoSchema):
         return f"{self.method.lower()}{name}"
 
     def get_summary(self) -> str:
-        return self.operation.summary
+        return self.endpoint.summary
 
     def get_description(self) -> str:  # type: ignore[override]  # so it is in drf-spectacular itself
         scope = self.tenant_view.scopes[self.method]
@@ -116,7 +92,7 @@ class ApiSchema(AutoSchema):
                 yield OpenApiParameter(name, kind, OpenApiParameter.PATH, required=True, description=text)
 
     def _header_parameters(self) -> Iterable[OpenApiParameter]:
-        for name in self.operation.conditions:
+        for name in self.endpoint.conditions:
             yield OpenApiParameter(name, str, OpenApiParameter.HEADER, description=CONDITIONS[name])
         if self.method != "GET" and self.tenant_view.scopes[self.method] is not Scope.READ:
             for name, (pattern, text) in WRITE_HEADERS.items():
@@ -124,11 +100,11 @@ class ApiSchema(AutoSchema):
                 yield OpenApiParameter(name, kind, OpenApiParameter.HEADER, description=text)
 
     def get_request_serializer(self) -> Any:
-        operation = self.operation
-        if operation.body is BatchInput:
+        endpoint = self.endpoint
+        if endpoint.body is BatchInput:
             return {"application/json": self._batch()}
-        json = {"application/json": operation.body} if operation.body else {}
-        return {**json, **dict.fromkeys(operation.raw, BYTES)}
+        json = {"application/json": endpoint.body} if endpoint.body else {}
+        return {**json, **dict.fromkeys(endpoint.raw, BYTES)}
 
     def _batch(self) -> Schema:
         def step(name: str) -> Schema:
@@ -151,14 +127,14 @@ class ApiSchema(AutoSchema):
         return f"Batch{name}" if type(serializer).__module__ == batch.__name__ else name
 
     def get_response_serializers(self) -> Any:
-        operation, answers = self.operation, {}
-        for status, answered in operation.answers.items():
-            for media_type in operation.media:
+        endpoint, answers = self.endpoint, {}
+        for status, answered in endpoint.answers.items():
+            for media_type in endpoint.media:
                 answers[status, media_type] = (
                     described(answered) if media_type == "application/json" else BYTES
                 )
         shape, media_type = self.tenant_view.error_shape
-        statuses = ("400", "401", "403", *map(str, operation.refusals), "default")
+        statuses = ("400", "401", "403", *map(str, endpoint.refusals), "default")
         return answers | {(status, media_type): ref(shape) for status in statuses}
 
     def _get_response_bodies(self, direction: Any = "response") -> dict[str, Any]:
@@ -167,18 +143,18 @@ class ApiSchema(AutoSchema):
             body["description"] = (
                 REFUSALS.get(int(status), "Done.") if status.isdigit() else "Any other problem."
             )
-        if self.method == "GET" and self.operation.conditions:
+        if self.method == "GET" and self.endpoint.conditions:
             bodies["304"] = {"description": "The client has this state already."}
         return bodies
 
     def get_examples(self) -> list[OpenApiExample]:
-        operation, found = self.operation, []
-        if operation.example is not None:
-            found.append(OpenApiExample("Request", operation.example, request_only=True))
-        if operation.answered is not None:
-            media_type = operation.media[0]
+        endpoint, found = self.endpoint, []
+        if endpoint.example is not None:
+            found.append(OpenApiExample("Request", endpoint.example, request_only=True))
+        if endpoint.answered is not None:
+            media_type = endpoint.media[0]
             found.append(
-                OpenApiExample("Answer", operation.answered, response_only=True, media_type=media_type)
+                OpenApiExample("Answer", endpoint.answered, response_only=True, media_type=media_type)
             )
         return found
 
@@ -220,142 +196,11 @@ class EitherHeader(OpenApiAuthenticationExtension):
 
 
 class Field(OpenApiSerializerFieldExtension):
-    """A field of `memsvc.api.fields`; null is taken for one that is absent wherever it has a default."""
+    """What a field says of itself; null is taken for one that is absent wherever it has a default."""
 
-    target_class: Any = fields.TextField
+    target_class = fields.Field
     match_subclasses = True
-    schema: Schema = TEXT
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> Schema:
-        schema = self.described()
+        schema: Schema = self.target.described()
         return schema if self.target.required else nullable(schema)
-
-    def described(self) -> Schema:
-        return dict(self.schema)
-
-
-class Path(Field):
-    target_class = fields.PathField
-    schema = {**TEXT, "description": "An absolute path."}
-
-
-class Zone(Field):
-    target_class = fields.ZoneField
-    schema = {**TEXT, "description": "An IANA time zone; UTC when it is absent."}
-
-
-class Folder(Field):
-    target_class = fields.FolderField
-    schema = {**TEXT, "description": "The absolute path of a folder."}
-
-
-class Bytes(Field):
-    target_class = fields.BytesField
-    schema = BASE64
-
-
-class Flag(Field):
-    target_class = fields.FlagField
-    schema = FLAG
-
-
-class Number(Field):
-    target_class = fields.NumberField
-
-    def described(self) -> Schema:
-        return {**NUMBER, "minimum": self.target.minimum, "maximum": self.target.maximum}
-
-
-class Limit(Field):
-    target_class = fields.LimitField
-
-    def described(self) -> Schema:
-        return {**NUMBER, "minimum": 1, "description": f"At most {self.target.maximum} are answered."}
-
-
-class Fraction(Field):
-    target_class = fields.FractionField
-
-    def described(self) -> Schema:
-        least = "exclusiveMinimum" if self.target.above else "minimum"
-        return {**FRACTION, least: self.target.minimum, "maximum": self.target.maximum}
-
-
-class Weights(Field):
-    target_class = fields.WeightsField
-
-    def described(self) -> Schema:
-        weight = {**FRACTION, "minimum": 0, "maximum": self.target.weight.maximum}
-        names = {choice.value: weight for choice in self.target.key.choices}
-        return {"type": "object", "properties": names, "additionalProperties": False}
-
-
-class EntryMetadata(Field):
-    target_class = fields.EntryMetadataField
-
-    def described(self) -> Schema:
-        return {
-            "type": "object",
-            "maxProperties": metadata.MAX_PAIRS,
-            "propertyNames": {"minLength": 1, "maxLength": metadata.MAX_NAME_BYTES},
-            "additionalProperties": {
-                "anyOf": [*_SCALARS, {**array({"anyOf": _SCALARS}), "maxItems": metadata.MAX_ITEMS}]
-            },
-        }
-
-
-class MetadataFilter(Field):
-    target_class = fields.MetadataFilterField
-
-    def described(self) -> Schema:
-        text = f"For each name a value, or an object of operators: {', '.join(OPERATORS_OF_METADATA)}."
-        if isinstance(self.target.parent, Query):
-            return {**TEXT, "contentMediaType": "application/json", "description": f"A JSON object. {text}"}
-        return {"type": "object", "description": text}
-
-
-class Enum(Field):
-    target_class = fields.EnumField
-
-    def described(self) -> Schema:
-        return enum(*(choice.value for choice in self.target.choices))
-
-
-class ShortText(Field):
-    target_class = store_fields.ShortTextField
-
-    def described(self) -> Schema:
-        return {**TEXT, "minLength": self.target.minimum, "maxLength": self.target.maximum}
-
-
-class Metadata(Field):
-    target_class = store_fields.MetadataField
-
-    def described(self) -> Schema:
-        value = {**TEXT, "maxLength": store_fields.MAX_METADATA_VALUE_CHARACTERS}
-        return {
-            "type": "object",
-            "maxProperties": MAX_METADATA_PAIRS,
-            "propertyNames": {"minLength": 1, "maxLength": store_fields.MAX_METADATA_KEY_CHARACTERS},
-            "additionalProperties": nullable(value) if self.target.patch else value,
-        }
-
-
-class MemoryPath(Field):
-    target_class = store_fields.MemoryPathField
-    schema = {**TEXT, "description": "An absolute path in NFC, up to 1,024 bytes."}
-
-
-class PathPrefix(Field):
-    target_class = store_fields.PathPrefixField
-    schema = {**TEXT, "description": "A folder, with a slash at its begin and its end."}
-
-
-class Sha256(Field):
-    target_class = store_fields.Sha256Field
-    schema = {**TEXT, "pattern": "^[0-9a-fA-F]{64}$"}
-
-
-class Ignored(Field):
-    target_class = store_fields.IgnoredField
-    schema = {**TEXT, "description": "Taken and ignored."}

@@ -3,10 +3,10 @@
 from typing import Any
 
 from memsvc.api.memory_stores.serializers import MemoryInput, MemoryPatch, StoreInput, StorePatch
-from memsvc.api.openapi.operations import Operation
-from memsvc.api.openapi.schemas import TEXT, array, enum, nullable, ref
+from memsvc.api.openapi.operations import Endpoint
+from memsvc.api.openapi.schemas import ref
 from memsvc.api.serializers import Nothing
-from memsvc.contract.wire import Schema, closed
+from memsvc.contract.wire import TEXT, Schema, array, closed, enum, nullable
 
 _STORE_ID = "memstore_019c0000000070008000000000000010"
 _MEMORY_ID = "mem_019c0000000070008000000000000011"
@@ -74,8 +74,8 @@ def _listed(*items: Any) -> Any:
     return {"data": list(items), "next_page": None}
 
 
-def _update(summary: str) -> Operation:
-    return Operation(
+def _update(summary: str) -> Endpoint:
+    return Endpoint(
         summary=summary,
         body=MemoryPatch,
         answers={200: ref("Memory")},
@@ -85,26 +85,26 @@ def _update(summary: str) -> Operation:
     )
 
 
-STORE_OPERATIONS: dict[tuple[str, str], Operation] = {
-    ("MemoryStoresView", "GET"): Operation(
+STORE_ENDPOINTS: dict[tuple[str, str], Endpoint] = {
+    ("MemoryStoresView", "GET"): Endpoint(
         summary="List memory stores",
         answers=_list(ref("MemoryStore")),
         answered=_listed(_STORE),
     ),
-    ("MemoryStoresView", "POST"): Operation(
+    ("MemoryStoresView", "POST"): Endpoint(
         summary="Make a memory store",
         body=StoreInput,
         answers={200: ref("MemoryStore")},
         example={name: _STORE[name] for name in ("name", "description", "metadata")},
         answered=_STORE,
     ),
-    ("MemoryStoreView", "GET"): Operation(
+    ("MemoryStoreView", "GET"): Endpoint(
         summary="Describe a memory store",
         answers={200: ref("MemoryStore")},
         answered=_STORE,
         refusals=(404,),
     ),
-    ("MemoryStoreView", "POST"): Operation(
+    ("MemoryStoreView", "POST"): Endpoint(
         summary="Describe a memory store otherwise",
         body=StorePatch,
         answers={200: ref("MemoryStore")},
@@ -112,13 +112,13 @@ STORE_OPERATIONS: dict[tuple[str, str], Operation] = {
         answered=_STORE | {"metadata": {}},
         refusals=(404, 409),
     ),
-    ("MemoryStoreView", "DELETE"): Operation(
+    ("MemoryStoreView", "DELETE"): Endpoint(
         summary="Delete a memory store with its versions, for good",
         answers=_deleted("memory_store_deleted"),
         answered={"id": _STORE_ID, "type": "memory_store_deleted"},
         refusals=(404,),
     ),
-    ("ArchiveMemoryStoreView", "POST"): Operation(
+    ("ArchiveMemoryStoreView", "POST"): Endpoint(
         summary="Make a memory store read-only, for good",
         body=Nothing,
         answers={200: ref("MemoryStore")},
@@ -126,13 +126,13 @@ STORE_OPERATIONS: dict[tuple[str, str], Operation] = {
         answered=_STORE | {"archived_at": "2026-03-05T08:00:00Z", "updated_at": "2026-03-05T08:00:00Z"},
         refusals=(404,),
     ),
-    ("MemoriesView", "GET"): Operation(
+    ("MemoriesView", "GET"): Endpoint(
         summary="List memories",
         answers=_list({"anyOf": [ref("Memory"), ref("MemoryPrefix")]}),
         answered=_listed({"type": "memory_prefix", "path": "/notes/"}, _BASIC),
         refusals=(404,),
     ),
-    ("MemoriesView", "POST"): Operation(
+    ("MemoriesView", "POST"): Endpoint(
         summary="Make a memory",
         body=MemoryInput,
         answers={200: ref("Memory")},
@@ -140,30 +140,30 @@ STORE_OPERATIONS: dict[tuple[str, str], Operation] = {
         answered=_BASIC,
         refusals=(404, 409, 413),
     ),
-    ("MemoryView", "GET"): Operation(
+    ("MemoryView", "GET"): Endpoint(
         summary="Read a memory", answers={200: ref("Memory")}, answered=_MEMORY, refusals=(404,)
     ),
     ("MemoryView", "POST"): _update("Rename a memory, give it other content, or both"),
     ("MemoryView", "PATCH"): _update("The same as POST"),
-    ("MemoryView", "DELETE"): Operation(
+    ("MemoryView", "DELETE"): Endpoint(
         summary="Delete a memory; its versions stay",
         answers=_deleted("memory_deleted"),
         answered={"id": _MEMORY_ID, "type": "memory_deleted"},
         refusals=(404, 409),
     ),
-    ("MemoryVersionsView", "GET"): Operation(
+    ("MemoryVersionsView", "GET"): Endpoint(
         summary="List versions of memories",
         answers=_list(ref("MemoryVersion")),
         answered=_listed(_VERSION | {"content": None}),
         refusals=(404,),
     ),
-    ("MemoryVersionView", "GET"): Operation(
+    ("MemoryVersionView", "GET"): Endpoint(
         summary="Read a version of a memory",
         answers={200: ref("MemoryVersion")},
         answered=_VERSION,
         refusals=(404,),
     ),
-    ("RedactMemoryVersionView", "POST"): Operation(
+    ("RedactMemoryVersionView", "POST"): Endpoint(
         summary="Redact a version of a memory, for good",
         body=Nothing,
         answers={200: ref("MemoryVersion")},

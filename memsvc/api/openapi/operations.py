@@ -60,7 +60,7 @@ from memsvc.tree.results import OperationResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Endpoint:
     """`answers` are the types of the successful ones, or schemas, by status; `refusals` the statuses of problems
     besides the common ones.
 
@@ -169,8 +169,8 @@ _KEY = {
 }
 
 # By the name of the view and the method.
-OPERATIONS: dict[tuple[str, str], Operation] = {
-    ("MeView", "GET"): Operation(
+ENDPOINTS: dict[tuple[str, str], Endpoint] = {
+    ("MeView", "GET"): Endpoint(
         summary="Whose key this is",
         answers={200: Me},
         answered={
@@ -187,28 +187,28 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
             "limits": {"max_body_bytes": 10485760, "max_batch": 500, "history_days": None},
         },
     ),
-    ("KeysView", "GET"): Operation(
+    ("KeysView", "GET"): Endpoint(
         summary="List keys",
         answers={200: Page[KeyInfo]},
         answered={"items": [_KEY], "next": None},
     ),
-    ("KeysView", "POST"): Operation(
+    ("KeysView", "POST"): Endpoint(
         summary="Make a key",
         body=KeyInput,
         answers={201: NewKey},
         example={"name": "support agent", "scopes": ["read", "write"]},
         answered=_KEY | {"key": "msk_aB3dE6gH_… (shown this once)"},
     ),
-    ("KeyView", "GET"): Operation(
+    ("KeyView", "GET"): Endpoint(
         summary="Read a key", answers={200: KeyInfo}, answered=_KEY, refusals=(404,)
     ),
-    ("KeyView", "DELETE"): Operation(
+    ("KeyView", "DELETE"): Endpoint(
         summary="Revoke a key, for good",
         answers={200: KeyInfo},
         answered=_KEY | {"revoked_at": "2026-03-05T08:00:00Z"},
         refusals=(404,),
     ),
-    ("RotateKeyView", "POST"): Operation(
+    ("RotateKeyView", "POST"): Endpoint(
         summary="Put a new key in the place of another",
         body=RotateInput,
         answers={201: NewKey},
@@ -221,7 +221,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         },
         refusals=(404, 409),
     ),
-    ("UsageView", "GET"): Operation(
+    ("UsageView", "GET"): Endpoint(
         summary="Count what is stored and what was asked",
         answers={200: UsagePage},
         answered={
@@ -236,12 +236,12 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
             "stored": {"trees": 3, "files": 40, "entries": 900, "bytes": 262144},
         },
     ),
-    ("TreesView", "GET"): Operation(
+    ("TreesView", "GET"): Endpoint(
         summary="List the trees that the key opens",
         answers={200: Page[TreeInfo]},
         answered={"items": [_TREE], "next": None},
     ),
-    ("TreesView", "POST"): Operation(
+    ("TreesView", "POST"): Endpoint(
         summary="Make a tree",
         body=serializers.TreeInput,
         answers={201: TreeInfo},
@@ -249,13 +249,13 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answered=_TREE | {"name": "customer 42", "revision": 0},
         refusals=(409,),
     ),
-    ("TreeDetailView", "GET"): Operation(
+    ("TreeDetailView", "GET"): Endpoint(
         summary="Describe a tree",
         answers={200: TreeDetail},
         answered=_TREE | {"files": 12, "entries": 340, "bytes": 81920},
         refusals=(404,),
     ),
-    ("TreeDetailView", "PATCH"): Operation(
+    ("TreeDetailView", "PATCH"): Endpoint(
         summary="Give a tree another description or language",
         body=serializers.TreePatch,
         answers={200: TreeInfo},
@@ -263,13 +263,13 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answered=_TREE | {"description": "What we know about ACME"},
         refusals=(404, 409),
     ),
-    ("TreeDetailView", "DELETE"): Operation(
+    ("TreeDetailView", "DELETE"): Endpoint(
         summary="Delete a tree with its history, for good",
         answers={200: TreeDeleted},
         answered={"name": "customer 42", "deleted": True},
         refusals=(404,),
     ),
-    ("CloneView", "POST"): Operation(
+    ("CloneView", "POST"): Endpoint(
         summary="Clone a tree as of a revision",
         body=serializers.CloneInput,
         answers={201: TreeInfo},
@@ -277,7 +277,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answered=_TREE | {"name": "a copy", "revision": 1},
         refusals=(404, 409, 410),
     ),
-    ("ArchiveView", "POST"): Operation(
+    ("ArchiveView", "POST"): Endpoint(
         summary="Make a tree read-only, for good",
         body=serializers.Nothing,
         answers={200: TreeInfo},
@@ -285,7 +285,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answered=_TREE | {"archived_at": "2026-03-05T08:00:00Z"},
         refusals=(404,),
     ),
-    ("ScaffoldView", "POST"): Operation(
+    ("ScaffoldView", "POST"): Endpoint(
         summary="Make what is missing of the memory layout",
         body=serializers.Nothing,
         answers={200: Scaffolded},
@@ -293,13 +293,13 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answered={"created": ["/memory/index.md"]},
         refusals=(404, 409),
     ),
-    ("FilesView", "GET"): Operation(
+    ("FilesView", "GET"): Endpoint(
         summary="List files",
         answers={200: Page[Listed]},
         answered={"items": [_LISTED], "next": None},
         refusals=(404, 409, 410),
     ),
-    ("FileView", "GET"): Operation(
+    ("FileView", "GET"): Endpoint(
         summary="Read a file",
         answers={200: Window},
         media=("application/json", *_RAW_TYPES),
@@ -319,7 +319,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         refusals=(404, 409, 410, 416),
         conditions=("If-None-Match",),
     ),
-    ("FileView", "PUT"): Operation(
+    ("FileView", "PUT"): Endpoint(
         summary="Write a whole file",
         body=serializers.FileContentInput,
         raw=("application/octet-stream",),
@@ -329,7 +329,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         refusals=(404, 409, 412, 413),
         conditions=("If-Match", "If-None-Match"),
     ),
-    ("FileView", "PATCH"): Operation(
+    ("FileView", "PATCH"): Endpoint(
         summary="Replace a piece of a file, or append to it",
         body=serializers.PatchInput,
         answers={200: Edited | Written},
@@ -338,14 +338,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         refusals=(404, 409, 412, 413),
         conditions=("If-Match", "If-None-Match"),
     ),
-    ("FileView", "DELETE"): Operation(
+    ("FileView", "DELETE"): Endpoint(
         summary="Delete a file or a folder",
         answers={200: Deleted},
         answered={"path": "/notes.md", "revision": 10, "files": 1, "warnings": []},
         refusals=(404, 409, 412),
         conditions=("If-Match", "If-None-Match"),
     ),
-    ("GrepView", "POST"): Operation(
+    ("GrepView", "POST"): Endpoint(
         summary="Find the lines that hold a text",
         body=serializers.GrepInput,
         answers={200: Matches},
@@ -356,7 +356,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         },
         refusals=(404, 409, 410),
     ),
-    ("GlobView", "POST"): Operation(
+    ("GlobView", "POST"): Endpoint(
         summary="Find files by a pattern of their path",
         body=serializers.GlobInput,
         answers={200: FoundFiles},
@@ -364,7 +364,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answered={"items": [_LISTED], "next": None, "truncated": False},
         refusals=(404, 409, 410),
     ),
-    ("MoveView", "POST"): Operation(
+    ("MoveView", "POST"): Endpoint(
         summary="Move a file or a folder",
         body=serializers.MoveInput,
         answers={200: Moved},
@@ -372,7 +372,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answered=_MOVED,
         refusals=(404, 409),
     ),
-    ("UploadView", "POST"): Operation(
+    ("UploadView", "POST"): Endpoint(
         summary="Write many files",
         body=serializers.UploadInput,
         answers={200: Items[Uploaded]},
@@ -380,7 +380,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answered={"items": [{"path": "/notes.md", "error": None, "warnings": []}]},
         refusals=(404, 413),
     ),
-    ("DownloadView", "POST"): Operation(
+    ("DownloadView", "POST"): Endpoint(
         summary="Read many whole files",
         body=serializers.DownloadInput,
         answers={200: Items[Downloaded]},
@@ -388,13 +388,13 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answered={"items": [{"path": "/notes.md", "content": "aGVsbG8K", "error": None}]},
         refusals=(404, 410),
     ),
-    ("EntriesView", "GET"): Operation(
+    ("EntriesView", "GET"): Endpoint(
         summary="List entries",
         answers={200: Page[EntryRead]},
         answered={"items": [_ENTRY], "next": None},
         refusals=(404, 410),
     ),
-    ("EntriesView", "POST"): Operation(
+    ("EntriesView", "POST"): Endpoint(
         summary="Add an entry",
         body=serializers.EntryInput,
         answers={201: EntryWritten},
@@ -408,21 +408,21 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answered=_ENTRY_WRITTEN,
         refusals=(404, 409, 413),
     ),
-    ("EntryView", "GET"): Operation(
+    ("EntryView", "GET"): Endpoint(
         summary="Read an entry",
         answers={200: EntryRead},
         answered=_ENTRY,
         refusals=(404, 410),
         conditions=("If-None-Match",),
     ),
-    ("EntryView", "DELETE"): Operation(
+    ("EntryView", "DELETE"): Endpoint(
         summary="Retire an entry",
         answers={200: EntryRetired},
         answered={"id": _ENTRY["id"], "path": _ENTRY["path"], "revision": 8, "warnings": []},
         refusals=(404, 409, 412),
         conditions=("If-Match", "If-None-Match"),
     ),
-    ("SupersedeView", "POST"): Operation(
+    ("SupersedeView", "POST"): Endpoint(
         summary="Supersede an entry",
         body=serializers.SuccessorInput,
         answers={201: EntryWritten},
@@ -437,7 +437,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         },
         refusals=(404, 409, 413),
     ),
-    ("EntryHistoryView", "GET"): Operation(
+    ("EntryHistoryView", "GET"): Endpoint(
         summary="Read the history of an entry",
         answers={200: Items[EntryVersion]},
         answered={
@@ -456,13 +456,13 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         },
         refusals=(404,),
     ),
-    ("EntryAccessesView", "GET"): Operation(
+    ("EntryAccessesView", "GET"): Endpoint(
         summary="Read how often an entry was found or read",
         answers={200: EntryAccesses},
         answered={"id": _ENTRY["id"], "count": 12, "last_at": "2026-03-02T09:30:00Z"},
         refusals=(404,),
     ),
-    ("SearchView", "POST"): Operation(
+    ("SearchView", "POST"): Endpoint(
         summary="Search entries",
         body=serializers.SearchInput,
         answers={200: HitsPage},
@@ -474,7 +474,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answered={"items": [_HIT], "next": None, "truncated": False},
         refusals=(404, 409, 410),
     ),
-    ("ContextView", "GET"): Operation(
+    ("ContextView", "GET"): Endpoint(
         summary="Read a block for a system prompt",
         answers={200: Context},
         answered={
@@ -490,7 +490,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         refusals=(404, 410),
         conditions=("If-None-Match",),
     ),
-    ("EpisodesView", "GET"): Operation(
+    ("EpisodesView", "GET"): Endpoint(
         summary="Read the newest episodes",
         answers={200: Items[EntryRead]},
         answered={
@@ -505,7 +505,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         },
         refusals=(404,),
     ),
-    ("IndexView", "GET"): Operation(
+    ("IndexView", "GET"): Endpoint(
         summary="Read a router index",
         answers={200: RouterIndex},
         answered={
@@ -516,7 +516,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         },
         refusals=(404, 410),
     ),
-    ("BatchView", "POST"): Operation(
+    ("BatchView", "POST"): Endpoint(
         summary="Make many changes as one revision",
         body=serializers.BatchInput,
         answers={200: BatchResult[OperationResult]},
@@ -529,13 +529,13 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answered={"revision": 8, "results": [_WRITTEN, _ENTRY_WRITTEN]},
         refusals=(404, 409, 412, 413),
     ),
-    ("RevisionsView", "GET"): Operation(
+    ("RevisionsView", "GET"): Endpoint(
         summary="List revisions",
         answers={200: Page[RevisionRead]},
         answered={"items": [_REVISION], "next": None},
         refusals=(404,),
     ),
-    ("RevisionView", "GET"): Operation(
+    ("RevisionView", "GET"): Endpoint(
         summary="Read what a revision changed",
         answers={200: RevisionDetail},
         answered=_REVISION
@@ -545,14 +545,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         },
         refusals=(404, 410),
     ),
-    ("DiffView", "GET"): Operation(
+    ("DiffView", "GET"): Endpoint(
         summary="Compare two revisions",
         answers={200: Items[FileDiff]},
         media=("application/json", "text/x-diff"),
         answered={"items": [_DIFF]},
         refusals=(404, 410, 413),
     ),
-    ("BlameView", "GET"): Operation(
+    ("BlameView", "GET"): Endpoint(
         summary="Say who wrote each line of a file",
         answers={200: Blame},
         answered={
@@ -562,7 +562,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         },
         refusals=(404, 409, 410),
     ),
-    ("RestoreView", "POST"): Operation(
+    ("RestoreView", "POST"): Endpoint(
         summary="Restore what a revision had",
         body=serializers.RestoreInput,
         answers={200: Restored},
@@ -570,7 +570,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answered={"revision": 11, "paths": ["/notes.md"], "warnings": []},
         refusals=(404, 409, 410),
     ),
-    ("UndoView", "POST"): Operation(
+    ("UndoView", "POST"): Endpoint(
         summary="Undo a revision, or what an actor did",
         body=serializers.UndoInput,
         answers={200: Undone},
@@ -578,28 +578,28 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         answered={"revision": 11, "undone": [7], "paths": ["/notes.md"], "conflicts": [], "warnings": []},
         refusals=(404, 409, 410),
     ),
-    ("ZipExportView", "GET"): Operation(
+    ("ZipExportView", "GET"): Endpoint(
         summary="Export the files as a zip archive",
         answers={200: BYTES},
         media=(ZIP,),
         answered="(the bytes of the archive)",
         refusals=(404, 410),
     ),
-    ("JsonLinesExportView", "GET"): Operation(
+    ("JsonLinesExportView", "GET"): Endpoint(
         summary="Export the files and entries as JSON Lines",
         answers={200: BYTES},
         media=("application/jsonl",),
         answered="(a header, then one document or memory a line)",
         refusals=(404, 410),
     ),
-    ("BundleExportView", "GET"): Operation(
+    ("BundleExportView", "GET"): Endpoint(
         summary="Export the history as a git bundle",
         answers={200: BYTES},
         media=("application/x-git-bundle",),
         answered="(the bytes of the bundle)",
         refusals=(404, 409, 410),
     ),
-    ("ImportsView", "POST"): Operation(
+    ("ImportsView", "POST"): Endpoint(
         summary="Import a tree, or another system's memories",
         raw=(ZIP, "application/jsonl", "application/vnd.sqlite3", "application/octet-stream"),
         answers={200: ImportReport},

@@ -27,7 +27,18 @@ from memsvc.contract.history import (
     Undone,
 )
 from memsvc.contract.imports import ImportReport
-from memsvc.contract.wire import Schema, closed, form_of, schema_of
+from memsvc.contract.wire import (
+    NUMBER,
+    TEXT,
+    TIME,
+    Schema,
+    array,
+    closed,
+    enum,
+    form_of,
+    nullable,
+    schema_of,
+)
 from memsvc.tree.results import OperationResult
 
 
@@ -35,25 +46,7 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def array(of: Schema) -> Schema:
-    return {"type": "array", "items": of}
-
-
-def nullable(schema: Schema) -> Schema:
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def enum(*values: str) -> Schema:
-    return {"type": "string", "enum": list(values)}
-
-
-TEXT: Schema = {"type": "string"}
-NUMBER: Schema = {"type": "integer"}
-FRACTION: Schema = {"type": "number"}
-FLAG: Schema = {"type": "boolean"}
-TIME: Schema = {"type": "string", "format": "date-time"}
 UUID: Schema = {"type": "string", "format": "uuid"}
-BASE64: Schema = {"type": "string", "format": "byte"}
 BYTES: Schema = {"type": "string", "format": "binary"}
 
 # Under which name a class of the contract is described.
