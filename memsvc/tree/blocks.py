@@ -1,7 +1,6 @@
 """Blocks of the file format as rows, and rows as the bytes of a file."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from memsvc import format
@@ -109,21 +108,6 @@ def entry_of(row: Block, revision: int | None = None) -> MemoryEntry:
         supersedes=row.supersedes or None,
         superseded_by=None if is_active(row, revision) else row.superseded_by,
     )
-
-
-def differences[T](old: Sequence[T], new: Sequence[T]) -> Iterator[tuple[int, int, int, int]]:
-    """The ranges in which two sequences of blocks differ, as (old from, old to, new from, new to)."""
-    start = 0
-    shortest = min(len(old), len(new))
-    while start < shortest and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < shortest - start and old[-1 - end] == new[-1 - end]:
-        end += 1
-    middle_old, middle_new = old[start : len(old) - end], new[start : len(new) - end]
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, middle_old, middle_new).get_opcodes():
-        if tag != "equal":
-            yield start + i1, start + i2, start + j1, start + j2
 
 
 def cut_as_before(old: Sequence[bytes], new: Sequence[format.Block]) -> list[format.Block]:

@@ -17,8 +17,8 @@ from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 from memsvc import format
 from memsvc.format import BlockKind, MemoryEntry
 from memsvc.tree import reads, services
+from memsvc.tree.differences import lines_of
 from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, RevisionPruned
-from memsvc.tree.history.lines import lines_of
 from memsvc.tree.models import Block, File
 from memsvc.tree.results import FileDiff
 from memsvc.tree.retention import prune_to

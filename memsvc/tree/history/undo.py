@@ -11,8 +11,8 @@ from memsvc import format
 from memsvc.tree import files, router
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
+from memsvc.tree.differences import Range, differences, lines_of
 from memsvc.tree.errors import IsFolder, PathTaken, RevisionNotFound, TooLarge
-from memsvc.tree.history.lines import Range, line_differences, lines_of
 from memsvc.tree.history.restore import tell_index
 from memsvc.tree.history.timeline import Places, held, touched
 from memsvc.tree.models import Block, File, Revision
@@ -239,10 +239,10 @@ def merge(base: bytes, other: bytes, current: bytes) -> bytes | None:
     if current == base:
         return other
     base_lines, other_lines, current_lines = lines_of(base), lines_of(other), lines_of(current)
-    theirs = line_differences(base_lines, current_lines)
+    theirs = differences(base_lines, current_lines)
     parts: list[bytes] = []
     done = 0
-    for i1, i2, j1, j2 in line_differences(base_lines, other_lines):
+    for i1, i2, j1, j2 in differences(base_lines, other_lines):
         if any(_meet((i1, i2), (t1, t2)) for t1, t2, _, _ in theirs):
             return None
         start = i1 + _shift(theirs, i1)
