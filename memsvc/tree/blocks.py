@@ -123,6 +123,22 @@ def cut_as_before(old: Sequence[bytes], new: Sequence[format.Block]) -> list[for
     return blocks
 
 
+def kept_apart(pieces: Sequence[bytes], new: Sequence[format.Block]) -> list[format.Block]:
+    """The new blocks with these pieces, where a text still has them, as blocks of their own.
+
+    Entries that were to disappear are such text once their file has a name by which it holds none.
+    """
+    blocks = [*new]
+    for piece in pieces:
+        at = next(
+            (i for i, each in enumerate(blocks) if each.kind == BlockKind.TEXT and piece in each.raw), None
+        )
+        if at is not None:
+            parts = blocks[at].raw.partition(piece)
+            blocks[at : at + 1] = [format.Block(BlockKind.TEXT, part) for part in parts if part]
+    return blocks
+
+
 def _recut(text: bytes, old: Sequence[bytes]) -> list[bytes]:
     """Old pieces as far as they stand at the beginning and at the end of the text, and what is between them."""
     first = next((i for i, piece in enumerate(old) if text.startswith(piece)), len(old))

@@ -16,7 +16,7 @@ from memsvc import format
 from memsvc.format import BlockKind
 from memsvc.tree import statements
 from memsvc.tree.arrivals import PreparedFile
-from memsvc.tree.blocks import content, cut_as_before, is_spliced, rendered, row_of
+from memsvc.tree.blocks import content, cut_as_before, is_spliced, kept_apart, rendered, row_of
 from memsvc.tree.differences import differences
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFailed, TooLarge
@@ -243,10 +243,14 @@ def fill(
     # The same bytes are another block where what stands around them makes text of a row, or of an entry.
     old_blocks = [(BlockKind(row.kind), raw) for row, raw in zip(old, old_bytes, strict=True)]
     old_texts = [raw for kind, raw in old_blocks if kind is BlockKind.TEXT]
+    passing = [
+        raw for row, raw in zip(old, old_bytes, strict=True) if row.kind == BlockKind.TEXT and row.expires_at
+    ]
     known = {raw: kind for kind, raw in old_blocks if kind is not BlockKind.TEXT}
     known |= dict.fromkeys(made, BlockKind.ENTRY)
     made = dict(made)
     new = cut_as_before(old_texts, format.cut_file(file.path, data, known=known))
+    new = kept_apart(passing, new) if passing else new
     ranges = differences(old_blocks, [(block.kind, block.raw) for block in new])
     places = _places(file, every, old, ranges)
     touched = [j for _, _, j1, j2 in ranges for j in range(j1, j2)]

@@ -117,12 +117,11 @@ def _made(change: Change, index_path: str) -> File:
         index = files.create(change, index_path)
         files.fill(change, index, text)
     complete(change, [index])
-    list_routers(change)
     return index
 
 
-def list_routers(change: Change) -> None:
-    """Let the root's index list the other routers that there are. For when one was made: no file's row is theirs."""
+def _list_routers(change: Change) -> None:
+    """Let the root's index list the other routers that there are: no file's row is theirs."""
     root = files.find(change, INDEXES[0])
     if root is None:
         return
@@ -168,7 +167,12 @@ def _asks_for_all(
     """Whether it takes a look at the file to know what its row has to say now."""
     if told.created and abs(told.created - change.at) > _AT_ONCE:
         return True
-    if gone is None or known is None:
+    if known is None:
+        return False
+    # Where nothing was said yet, how the file begins comes before what an entry says first.
+    if told.origin is Origin.LINE and not known.description:
+        return True
+    if gone is None:
         return False
     if mark.tags.intersection(gone.tags).difference(told.tags):
         return True
@@ -292,7 +296,7 @@ def forget(change: Change, paths: Iterable[str]) -> None:
     """Take the rows of files that are gone out of their routers."""
     by_index: dict[str, list[str]] = {}
     for path in paths:
-        if place := format.router_of(path):
+        if place := _place_of(path):
             by_index.setdefault(place[0], []).append(place[1])
     for index_path, relatives in by_index.items():
         index = files.find(change, index_path)
@@ -300,6 +304,13 @@ def forget(change: Change, paths: Iterable[str]) -> None:
         if index and gone:
             with change.exempt(Exemption.INDEX):
                 files.drop_blocks(change, index, gone)
+
+
+def _place_of(path: str) -> tuple[str, str] | None:
+    """The router that has a row for a file, and the row's path. The root's index has one for each other router."""
+    if path in INDEXES[1:]:
+        return INDEXES[0], path.removeprefix(format.MEMORY_ROOT)
+    return format.router_of(path)
 
 
 def carry(change: Change, moved: Sequence[tuple[str, str]]) -> None:
@@ -359,6 +370,8 @@ def complete(change: Change, indexes: Sequence[File] | None = None, *, restated:
                 _mention_in(change, index, row, place[1], described(change, file))
             elif restated and row.added_in == change.number and not row.source:
                 _restate(change, index, row, file)
+    if indexes:
+        _list_routers(change)
 
 
 def _restate(change: Change, index: File, row: Block, file: File) -> None:

@@ -234,7 +234,6 @@ def scaffold(access: Access) -> list[str]:
             files.fill(change, files.create(change, path), format.SCAFFOLD[path].encode())
         if missing:
             router.complete(change)
-            router.list_routers(change)
     return missing
 
 

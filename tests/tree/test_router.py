@@ -368,3 +368,29 @@ def test_a_file_of_any_name_has_one_row_that_goes_with_it(laid_out: Access, name
     services.delete(laid_out, path)
     assert name not in rows(laid_out)
     assert len(text(laid_out, ROOT_INDEX).splitlines()) == len(before.splitlines())
+
+
+def test_the_root_index_lists_the_other_routers_that_there_are(laid_out: Access) -> None:
+    described = rows(laid_out)["semantic_memory/index.md"]
+
+    services.delete(laid_out, "/memory/semantic_memory", recursive=True)
+    assert "semantic_memory/index.md" not in rows(laid_out)
+    assert check_tree(laid_out) == []
+
+    services.restore(laid_out, 1, path="/memory/semantic_memory")
+    assert rows(laid_out)["semantic_memory/index.md"] == described
+    services.move(laid_out, SEMANTIC_INDEX, "/index.md")
+    assert "semantic_memory/index.md" not in rows(laid_out)
+    services.write_file(laid_out, SEMANTIC_INDEX, "# Mine\n")
+    assert rows(laid_out)["semantic_memory/index.md"] == described
+    assert check_tree(laid_out) == []
+
+
+def test_the_first_line_of_an_entry_does_not_stand_for_what_a_new_tree_says(laid_out: Access) -> None:
+    usual = rows(laid_out)["preferences.md"]
+    services.write_file(laid_out, "/memory/preferences.md", " ")
+
+    add(laid_out, "Tea, no milk.", "preferences")
+
+    assert rows(laid_out)["preferences.md"] == usual
+    assert check_tree(laid_out) == []

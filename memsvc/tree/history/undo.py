@@ -126,6 +126,11 @@ def _undo_revision(undoing: Undoing, number: int) -> None:
         undoing.undone.add(number)
         # What stood in the way of one may have been taken away with another.
         wanted = [done for done, _ in refused]
+    # The list of the other indexes says of those that went what it said before, in the same place.
+    if any(format.is_router(done.path) and done.before != done.after for done in seen):
+        for done in seen:
+            if done.before == done.after == format.ROOT_INDEX_PATH:
+                _undo_file(undoing, done)
 
 
 def _done(seen: Moment, number: int) -> Iterator[_Done]:
