@@ -4,7 +4,7 @@ A router is an ordinary file whose table rows are blocks. Rows are found by the 
 a table has none to stand beside, the whole text is put together anew. What people wrote around it stays.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
@@ -107,17 +107,28 @@ def _of_all(change: Change, told: Mention) -> Mention:
 
 def _made(change: Change, index_path: str) -> File:
     """A router as a new tree has it, but for the rows of files that aren't there."""
-    text = format.SCAFFOLD[index_path].encode()
-    folder = format.parent_of(index_path)
-    listed = {f"{folder}/{row}": row for row in format.parse_index(text.decode())[1]}
-    there = File.objects.of(change.tree).standing(None).filter(path__in=listed)
-    for path in listed.keys() - set(there.values_list("path", flat=True)):
-        text = format.without_row(text, listed[path])
+    there = set(
+        File.objects.of(change.tree)
+        .standing(None)
+        .filter(path__in=format.SCAFFOLD)
+        .values_list("path", flat=True)
+    )
+    text = usual_text(index_path, without=format.SCAFFOLD.keys() - there)
     with change.exempt(Exemption.INDEX):
         index = files.create(change, index_path)
         files.fill(change, index, text)
     complete(change, [index])
     return index
+
+
+def usual_text(path: str, *, without: Collection[str]) -> bytes:
+    """What a new tree has in a file of its own: an index without the rows of these files."""
+    text = format.SCAFFOLD[path].encode()
+    if format.is_router(path):
+        for row in format.parse_index(text.decode())[1]:
+            if f"{format.parent_of(path)}/{row}" in without:
+                text = format.without_row(text, row)
+    return text
 
 
 def _list_routers(change: Change) -> None:

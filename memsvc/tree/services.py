@@ -230,8 +230,10 @@ def scaffold(access: Access) -> list[str]:
     access.require_write(format.MEMORY_ROOT.rstrip("/"))
     with one_revision(access, "tree.scaffold") as change:
         missing = [path for path in format.SCAFFOLD if files.find(change, path) is None]
+        # What an index says of a file that was there already is for that file to tell.
+        there = format.SCAFFOLD.keys() - missing
         for path in missing:
-            files.fill(change, files.create(change, path), format.SCAFFOLD[path].encode())
+            files.fill(change, files.create(change, path), router.usual_text(path, without=there))
         if missing:
             router.complete(change)
     return missing

@@ -394,3 +394,14 @@ def test_the_first_line_of_an_entry_does_not_stand_for_what_a_new_tree_says(laid
 
     assert rows(laid_out)["preferences.md"] == usual
     assert check_tree(laid_out) == []
+
+
+def test_an_index_that_is_laid_out_later_says_what_is_there(memory: Access) -> None:
+    services.write_file(memory, "/memory/preferences.md", entry_text("mem_1", more="summary: Tea, no milk\n"))
+    services.write_file(memory, FACTS, "# What we know\n")
+
+    services.scaffold(memory)
+
+    assert rows(memory)["preferences.md"] == "Tea, no milk"
+    assert rows(memory, MemoryKind.SEMANTIC)["facts.md"] == "What we know"
+    assert check_tree(memory) == []
