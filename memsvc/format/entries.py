@@ -133,7 +133,7 @@ def read_entry(frontmatter: bytes, body: bytes) -> tuple[MemoryEntry, Mapping[st
     entry_id = meta.text("id").strip()
     if not entry_id or len(entry_id.encode()) > MAX_ID_BYTES:
         raise UnusableEntry("unusable id")
-    category = _category(meta.text("category"))
+    category = _CATEGORIES.get(meta.text("category"))
     if category is None:
         raise UnusableEntry("unknown category")
     created = instant_of(meta.text("created"))
@@ -149,7 +149,7 @@ def read_entry(frontmatter: bytes, body: bytes) -> tuple[MemoryEntry, Mapping[st
         body=text,
         summary=_unbroken(meta.text("summary")),
         source=_unbroken(meta.text("source")) or DEFAULT_SOURCE,
-        confidence=_confidence(meta.text("confidence")),
+        confidence=_CONFIDENCES.get(meta.text("confidence").strip().lower(), Confidence.MEDIUM),
         tags=_tags(meta.values.get("tags", ""), is_null="tags" in meta.nulls),
         supersedes=_id_or_none(meta, "supersedes"),
         superseded_by=_id_or_none(meta, "superseded_by"),
@@ -240,18 +240,8 @@ def _id_or_none(meta: Frontmatter, key: str) -> str | None:
     return None if key in meta.nulls else _unbroken(meta.text(key).strip()) or None
 
 
-def _category(text: str) -> MemoryCategory | None:
-    try:
-        return MemoryCategory(text)
-    except ValueError:
-        return None
-
-
-def _confidence(text: str) -> Confidence:
-    try:
-        return Confidence(text.strip().lower())
-    except ValueError:
-        return Confidence.MEDIUM
+_CATEGORIES = {str(category): category for category in MemoryCategory}
+_CONFIDENCES = {str(level): level for level in Confidence}
 
 
 def _tags(value: Value, *, is_null: bool) -> tuple[str, ...]:
