@@ -5,12 +5,12 @@ from typing import Any
 from django.db import connection
 from django.db.models import Model
 
+from memsvc.database.rows import names
 from memsvc.recall.models import EmbeddedTree, Vector
 from memsvc.tree import statements
 from memsvc.tree.files import GAP
 from memsvc.tree.models import Block, File, Revision, Tree
 from tenants.models import Tenant
-from tenants.rows import names
 
 _AT_ONCE = 20_000
 

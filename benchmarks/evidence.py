@@ -22,7 +22,7 @@ set_up()
 
 from benchmarks.server import client_of  # noqa: E402  after Django is set up
 from memsvc.client import MemsvcClient  # noqa: E402
-from memsvc.client.calls import SearchMode  # noqa: E402
+from memsvc.contract.requests import SearchMode  # noqa: E402
 from memsvc.recall.vectors import embed_tree  # noqa: E402
 from memsvc.tree.models import Tree  # noqa: E402
 

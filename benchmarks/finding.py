@@ -15,7 +15,7 @@ from benchmarks.measure import Figure, cpu_of_call, ratio_of
 from benchmarks.samples import entries, our_tree, peer_folder
 from memsvc import agents
 from memsvc.format import render_document
-from memsvc.recall import near
+from memsvc.recall import ann_index
 from memsvc.recall.embedding import Embedder, embedder
 from memsvc.recall.models import Vector
 from memsvc.recall.search import Mode, Query, search
@@ -147,7 +147,7 @@ def _give_vectors(access: Access) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = 0")
     give_vectors(access.tree)
-    if near.is_for(access.tree, model):
+    if ann_index.is_for(access.tree, model):
         enter_index(access.tree, model)
 
 
@@ -155,10 +155,10 @@ def enter_index(tree: Tree, model: Embedder) -> None:
     """As the worker does it, but all at once, which is faster than one by one."""
     with connection.cursor() as cursor:
         cursor.execute("SET maintenance_work_mem = '512MB'")
-        cursor.execute(f"DROP INDEX {near.index_name(model.dimensions)}")
+        cursor.execute(f"DROP INDEX {ann_index.index_name(model.dimensions)}")
         cursor.execute(
             "UPDATE recall_vector SET indexed = %s WHERE tree_id = %s", [model.dimensions, tree.pk]
         )
         cursor.execute("UPDATE recall_embeddedtree SET indexed = true WHERE tree_id = %s", [tree.pk])
-        near.make_index(model.dimensions)
+        ann_index.make_index(model.dimensions)
         cursor.execute("VACUUM ANALYZE recall_vector")

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from benchmarks.bulk import gather_statistics
 from benchmarks.measure import Figure, cpu_of_call
 from benchmarks.samples import facts_file, our_tree
+from memsvc.database.ids import uuid7
 from memsvc.tree import reads, services, statements
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block, File, Revision, Tree
-from tenants.ids import uuid7
 
 REVISIONS = 10_000
 _ENTRIES = 100

@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from benchmarks.bulk import gather_statistics
-from memsvc.format import Confidence, MemoryCategory, MemoryEntry, render_document
+from memsvc.format import Confidence, EntryDraft, MemoryCategory, MemoryEntry, render_document
 from memsvc.testing import fresh_tree
 from memsvc.tree import services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import EntryDraft
 from tenants.actors import SYSTEM
 
 FACTS = "/memory/semantic_memory/facts.md"

@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 
 from benchmarks.measure import Figure, peak_megabytes
 from benchmarks.samples import entries, facts_file, our_tree
+from memsvc.contract.imports import ImportReport
 from memsvc.transfer.archives import OPERATOR_LIMITS
 from memsvc.transfer.formats import ImportFormat, import_file
-from memsvc.transfer.reports import Report
 from memsvc.tree.access import Access
 
 COUNT = 10_000
@@ -51,7 +51,7 @@ def _figures(form: ImportFormat, write: Callable[[Path, int], None], folder: Pat
     )
 
 
-def _import(access: Access, file: Path, form: ImportFormat) -> Report:
+def _import(access: Access, file: Path, form: ImportFormat) -> ImportReport:
     return import_file(access, file, form, limits=OPERATOR_LIMITS)
 
 

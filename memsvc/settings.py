@@ -163,7 +163,7 @@ def database(url: str) -> dict[str, Any]:
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": options
         | {
-            # After how many times a connection prepares a statement; only those of `tenants.rows` can be.
+            # After how many times a connection prepares a statement; only those of `memsvc.database.rows` can be.
             "prepare_threshold": 5 if PREPARED_STATEMENTS else None,
             "pool": {"min_size": 1, "max_size": POOL_SIZE, "timeout": 5},
         },

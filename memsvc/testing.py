@@ -27,8 +27,7 @@ from psycopg.conninfo import make_conninfo
 from memsvc.embedded import Cluster, ClusterInUse, data_folder
 
 if TYPE_CHECKING:
-    from memsvc.agents.backend import PostgresBackend
-    from memsvc.client.backend import RemoteBackend
+    from memsvc.agents import PostgresBackend, RemoteBackend
     from memsvc.tree.models import Tree
 
 _ROOT: Final = Path(__file__).resolve().parent.parent
@@ -42,7 +41,7 @@ def fresh_backend(name: str | None = None) -> "PostgresBackend":
     `name` is the tenant's, for people to read.
     """
     tree = fresh_tree(name)
-    from memsvc.agents.backend import PostgresBackend
+    from memsvc.agents import PostgresBackend
 
     return PostgresBackend(tree, root_deletable=True)
 
@@ -52,7 +51,7 @@ def fresh_remote_backend(name: str | None = None) -> "RemoteBackend":
     tree = fresh_tree(name)
     from django.db import close_old_connections
 
-    from memsvc.client.backend import RemoteBackend
+    from memsvc.agents import RemoteBackend
     from tenants.scopes import Scope
     from tenants.services import create_key
 

@@ -8,10 +8,10 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
+from memsvc.database.rows import columns, instance, names, one
 from tenants.actors import Actor
 from tenants.last_use import LAST_USES
 from tenants.models import ApiKey, Tenant
-from tenants.rows import columns, instance, names, one
 from tenants.scopes import Scope
 from tenants.secrets import parse_key_text
 

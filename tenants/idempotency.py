@@ -9,9 +9,9 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 from psycopg.errors import LockNotAvailable
 
-from tenants.ids import uuid7
+from memsvc.database.ids import uuid7
+from memsvc.database.rows import execute, one
 from tenants.models import StoredAnswer, Tenant
-from tenants.rows import execute, one
 
 KEPT_FOR = timedelta(days=7)
 

@@ -10,8 +10,8 @@ from django.db import connection
 from django.db.models import Q
 from django.utils import timezone
 
-from tenants.batching import Batch
-from tenants.ids import uuid7
+from memsvc.database.batching import Batch
+from memsvc.database.ids import uuid7
 from tenants.models import ApiKey
 
 

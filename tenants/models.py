@@ -6,8 +6,8 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from memsvc.database.ids import uuid7
 from tenants.actors import Actor, ActorKind
-from tenants.ids import uuid7
 from tenants.scopes import Scope
 
 SLUG_PATTERN = r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\Z"

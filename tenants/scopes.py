@@ -1,11 +1,3 @@
-"""What a key may do. A key without a scope may do nothing."""
+"""What a key may do: a word of the contract."""
 
-from enum import StrEnum
-
-
-class Scope(StrEnum):
-    READ = "read"
-    WRITE = "write"
-    CONSOLIDATE = "consolidate"
-    EXPORT = "export"
-    ADMIN = "admin"
+from memsvc.contract.accounts import Scope as Scope

@@ -1,12 +1,13 @@
 """Agents with a memory: the deepagents side of memsvc.
 
 The names of deep-memory-agent are here with the same signature and meaning, all but those of consolidation, which is
-still to come. They work over any deepagents backend; over `PostgresBackend` and `memsvc.client.RemoteBackend` the same
+still to come. They work over any deepagents backend; over `PostgresBackend` and `RemoteBackend` the same
 calls are transactions. Only `PostgresBackend` needs Django, and is loaded when it is first used.
 """
 
 from typing import TYPE_CHECKING, Any
 
+from memsvc.agents.backends.remote import RemoteBackend
 from memsvc.agents.factories import (
     READ_ONLY_MEMORY_PERMISSIONS,
     create_memory_manager_agent,
@@ -14,8 +15,7 @@ from memsvc.agents.factories import (
 )
 from memsvc.agents.indexes import read_index_rows, update_index
 from memsvc.agents.prompts import MANAGER_AGENT_PROMPT, MEMORY_STRUCTURE_PROMPT, SEARCH_AGENT_PROMPT
-from memsvc.agents.scaffold import ensure_memory_tree
-from memsvc.agents.store import MemoryStore
+from memsvc.agents.store import MemoryStore, ensure_memory_tree
 from memsvc.agents.tools import build_recall_tools, build_write_tools
 from memsvc.agents.transactional import TransactionalMemory
 from memsvc.agents.wiring import build_memory_backend, resolve_backend
@@ -52,7 +52,7 @@ from memsvc.format import (
 )
 
 if TYPE_CHECKING:
-    from memsvc.agents.backend import PostgresBackend as PostgresBackend
+    from memsvc.agents.backends.local import PostgresBackend as PostgresBackend
 
 # Without PostgresBackend: `from memsvc.agents import *` has to work where there is no Django.
 __all__ = [
@@ -77,6 +77,7 @@ __all__ = [
     "MemoryHit",
     "MemoryKind",
     "MemoryStore",
+    "RemoteBackend",
     "TransactionalMemory",
     "build_memory_backend",
     "build_recall_tools",
@@ -106,7 +107,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # Its module imports the database models, which a remote agent does without.
     if name == "PostgresBackend":
-        from memsvc.agents.backend import PostgresBackend
+        from memsvc.agents.backends.local import PostgresBackend
 
         return PostgresBackend
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

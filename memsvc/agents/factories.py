@@ -42,7 +42,12 @@ def create_memory_search_agent(
     replaces ours as a whole; `kwargs` go to `create_deep_agent`, with `permissions` after the deny rule.
     """
     writable = mounted(resolve_backend(memory_dir, backend))
-    _scaffold_if_allowed(MemoryStore(writable))
+    try:
+        MemoryStore(writable).ensure_tree()
+    except ValueError as refusal:
+        # To recall, a key that may only read is enough.
+        if "permission denied" not in str(refusal):
+            raise
     guarded = with_read_only_memory(writable)
     return create_deep_agent(
         model,
@@ -87,12 +92,3 @@ def create_memory_manager_agent(
         name=name,
         **kwargs,
     )
-
-
-def _scaffold_if_allowed(store: MemoryStore) -> None:
-    try:
-        store.ensure_tree()
-    except ValueError as refusal:
-        # To recall, a key that may only read is enough.
-        if "permission denied" not in str(refusal):
-            raise

@@ -5,19 +5,22 @@ write, unchanged bytes stay, a failed write is taken back, and writers of one pr
 processes, or a crash between two files, need the service (`PostgresBackend`, `RemoteBackend`).
 """
 
+import threading
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
+from weakref import WeakKeyDictionary
 
+from deepagents.backends import FilesystemBackend
 from deepagents.backends.protocol import BackendProtocol
 
 from memsvc.agents.files import memory_files, read_all, read_bytes, write_bytes
 from memsvc.agents.indexes import read_index_rows, with_file_recorded
-from memsvc.agents.locks import lock_of
-from memsvc.agents.transactional import route_to
+from memsvc.agents.transactional import EntrySearch, route_to
 from memsvc.format import (
     SCAFFOLD,
     BlankBody,
-    Confidence,
+    EntryDraft,
     IndexRow,
     MemoryCategory,
     MemoryEntry,
@@ -38,61 +41,61 @@ from memsvc.format import (
     with_superseded,
 )
 from memsvc.format.layout import MEMORY_ROOT, in_utc
+from memsvc.format.terms import search_text, tag_keys
 from memsvc.format.text import folded
-from memsvc.tree.words import search_text, tag_keys
+
+_guard: Final = threading.Lock()
+_lock_by_directory: Final[dict[str, threading.RLock]] = {}
+_lock_by_backend: Final[WeakKeyDictionary[BackendProtocol, threading.RLock]] = WeakKeyDictionary()
 
 
 class FileMemory:
-    """The entries under `/memory/` of a backend. Raises ValueError for whatever can't be done."""
+    """The entries under `/memory/` of a backend. Raises ValueError for whatever can't be done.
+
+    Expiry and metadata of a draft are for the service. Here a successor has the lines of the entry that it supersedes.
+    """
 
     def __init__(self, backend: BackendProtocol) -> None:
         self._backend = backend
-        self._lock = lock_of(route_to(backend, MEMORY_ROOT)[0])
+        self._lock = _lock_of(route_to(backend, MEMORY_ROOT)[0])
 
-    def memory_add(
-        self,
-        *,
-        category: MemoryCategory,
-        body: str,
-        summary: str = "",
-        tags: tuple[str, ...] = (),
-        source: str = "agent",
-        confidence: Confidence = Confidence.MEDIUM,
-        supersedes: str | None = None,
-        title: str | None = None,
-        when: datetime | None = None,
-    ) -> MemoryHit:
-        if not says_something(body):
+    def memory_add(self, draft: EntryDraft) -> MemoryHit:
+        if not says_something(draft.body):
             raise BlankBody
-        title = checked_title(title)
-        moment = in_utc(when)
-        draft = MemoryEntry(
-            entry_id=new_entry_id(moment),
-            created=moment,
+        category, supersedes = draft.category, draft.supersedes
+        title = checked_title(draft.title)
+        instant = in_utc(draft.when)
+        written = MemoryEntry(
+            entry_id=new_entry_id(instant),
+            created=instant,
             category=category,
-            body=body,
-            summary=summary,
-            source=source,
-            confidence=confidence,
-            tags=tags,
+            body=draft.body,
+            summary=draft.summary or "",
+            source=draft.source,
+            confidence=draft.confidence,
+            tags=draft.tags,
             supersedes=supersedes,
         )
-        text = compose_entry(draft)
+        text = compose_entry(written)
         with self._lock:
             old = self._to_supersede(supersedes, category) if supersedes is not None else None
             if old is not None:
-                text = _with_lines_of(self._head_of(old), draft)
+                # The metadata of the one that it supersedes stays just as it stands there.
+                lines, metadata = carried_lines(self._head_of(old))
+                text = compose_entry(written, metadata, written=lines)
             (entry,) = parse_entries(text)
             keeps_file = old is not None and title is None and category is MemoryCategory.PROCEDURE
             path = (
-                old.path if old is not None and keeps_file else entry_path(category, when=moment, title=title)
+                old.path
+                if old is not None and keeps_file
+                else entry_path(category, when=instant, title=title)
             )
             changes = _Changes(self._backend)
             changes.append_entry(path, text)
             if old is not None:
                 changes.retire_entry(old.path, old.entry.entry_id, by=entry.entry_id)
             # Without a summary the row would go on to tell of the old one.
-            told = entry.summary or (summary_after(old.entry, body) if old else "")
+            told = entry.summary or (summary_after(old.entry, draft.body) if old else "")
             changes.record_in_index(category, path, entry, description=told)
             changes.apply()
         return MemoryHit(path=path, entry=entry)
@@ -121,40 +124,20 @@ class FileMemory:
     def memory_get(self, entry_id: str) -> MemoryHit | None:
         return next((hit for hit in self._entries() if hit.entry.entry_id == entry_id), None)
 
-    def memory_search(
-        self,
-        query: str = "",
-        *,
-        kind: MemoryKind | None = None,
-        category: MemoryCategory | None = None,
-        tags: tuple[str, ...] = (),
-        include_superseded: bool = False,
-        limit: int = 20,
-        ranked: bool = False,
-    ) -> list[MemoryHit]:
-        words = folded(query).split()
-        wanted = set(tag_keys(tags))
+    def memory_search(self, wanted: EntrySearch, limit: int) -> list[MemoryHit]:
+        words = folded(wanted.query).split()
+        least = min(1, len(words)) if wanted.ranked else len(words)
         hits = [
             hit
             for hit in self._entries(newest_first=True)
-            if (include_superseded or hit.entry.is_active)
-            and kind in (None, hit.entry.kind)
-            and category in (None, hit.entry.category)
-            and wanted <= set(tag_keys(hit.entry.tags))
-            and _holds(hit.entry, words) >= (min(1, len(words)) if ranked else len(words))
+            if _passes(hit.entry, wanted) and _holds(hit.entry, words) >= least
         ]
         hits.sort(key=lambda hit: (_holds(hit.entry, words), hit.entry.created), reverse=True)
         return hits[: max(1, limit)]
 
     def memory_recent_episodes(self, *, since: datetime | None = None, limit: int = 100) -> list[MemoryHit]:
-        start = None if since is None else in_utc(since)
-        episodes = [
-            hit
-            for hit in self._entries()
-            if hit.entry.kind is MemoryKind.EPISODIC
-            and hit.entry.is_active
-            and (start is None or hit.entry.created >= start)
-        ]
+        wanted = EntrySearch(kind=MemoryKind.EPISODIC, since=since)
+        episodes = [hit for hit in self._entries() if _passes(hit.entry, wanted)]
         episodes.sort(key=lambda hit: hit.entry.created)
         return episodes[-max(1, limit) :]
 
@@ -225,7 +208,12 @@ class _Changes:
     def _current(self, path: str) -> bytes:
         if path not in self._before:
             self._before[path] = data = read_bytes(self._backend, path)
-            _require_text(path, data or b"")
+            try:
+                (data or b"").decode()
+            except UnicodeDecodeError:
+                raise ValueError(
+                    f"'{path}' is not valid UTF-8, so nothing was written; repair the file first"
+                ) from None
             self._after[path] = data or b""
         return self._after[path]
 
@@ -241,19 +229,26 @@ class _Changes:
             return
 
 
-def _with_lines_of(head: str, entry: MemoryEntry) -> str:
-    """An entry with the metadata of the one that it supersedes, just as it stands there."""
-    lines, metadata = carried_lines(head)
-    return compose_entry(entry, metadata, written=lines)
+def _lock_of(backend: BackendProtocol) -> threading.RLock:
+    """The lock of the storage behind `backend`; two backends on one directory share theirs.
+
+    It keeps writers of this process apart and no others: several processes need the service.
+    """
+    with _guard:
+        if isinstance(backend, FilesystemBackend):
+            return _lock_by_directory.setdefault(str(backend.cwd), threading.RLock())
+        return _lock_by_backend.setdefault(backend, threading.RLock())
 
 
-def _require_text(path: str, data: bytes) -> None:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        raise ValueError(
-            f"'{path}' is not valid UTF-8, so nothing was written; repair the file first"
-        ) from None
+def _passes(entry: MemoryEntry, wanted: EntrySearch) -> bool:
+    """Whether an entry is of those that are wanted, whatever the query."""
+    return (
+        (wanted.include_superseded or entry.is_active)
+        and wanted.kind in (None, entry.kind)
+        and wanted.category in (None, entry.category)
+        and set(tag_keys(wanted.tags)) <= set(tag_keys(entry.tags))
+        and (wanted.since is None or entry.created >= in_utc(wanted.since))
+    )
 
 
 def _holds(entry: MemoryEntry, words: list[str]) -> int:

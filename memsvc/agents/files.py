@@ -12,6 +12,7 @@ from deepagents.backends.protocol import (
     ReadResult,
 )
 
+from memsvc.contract.errors import ErrorCode
 from memsvc.format.layout import MEMORY_ROOT
 from memsvc.format.paths import canonical_path, is_memory_file
 
@@ -99,14 +100,10 @@ def write_bytes(backend: BackendProtocol, path: str, content: bytes) -> None:
     """Replace a text file. ValueError when the backend refuses or fails; what the file then holds is open."""
     with _faults_as_refusals(f"'{path}' could not be written"):
         error = backend.write(path, content.decode()).error
+    if error is not None and ("permission denied" in error.lower() or error == PERMISSION_DENIED):
+        raise ValueError(ErrorCode.READ_ONLY.sentence.format(path=path))
     if error is not None:
-        raise ValueError(_write_refusal(path, error))
-
-
-def _write_refusal(path: str, error: str) -> str:
-    if "permission denied" in error.lower() or error == PERMISSION_DENIED:
-        return f"permission denied: '{path}' may be read here but not changed"
-    return f"'{path}' could not be written"
+        raise ValueError(f"'{path}' could not be written")
 
 
 def memory_files(backend: BackendProtocol) -> list[str]:

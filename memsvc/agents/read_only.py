@@ -4,7 +4,7 @@ import copy
 import inspect
 import unicodedata
 from collections.abc import Callable
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from deepagents.backends import CompositeBackend, StateBackend
 from deepagents.backends.protocol import (
@@ -30,11 +30,6 @@ from memsvc.format.refusals import FormatError
 _MEMORY_FOLDER: Final = MEMORY_ROOT.strip("/")
 
 
-@runtime_checkable
-class _HasReadOnlyForm(Protocol):
-    def read_only(self) -> BackendProtocol: ...
-
-
 def with_read_only_memory(backend: BackendProtocol) -> BackendProtocol:
     """The same files as `backend`, where nothing under `/memory/` can be written. The shell is left out.
 
@@ -58,19 +53,15 @@ def _composite_with_read_only_memory(composite: CompositeBackend) -> CompositeBa
 def _read_only_route(prefix: str, routed: BackendProtocol) -> BackendProtocol:
     if not prefix.strip("/"):
         return with_read_only_memory(routed)
-    protects = _is_memory(prefix) or _is_mounted_memory(routed)
-    return _read_only(routed, _everything) if protects else routed
-
-
-def _is_mounted_memory(backend: BackendProtocol) -> bool:
-    """Whether a backend of memsvc shows the memory of its tree, under whatever name."""
-    return isinstance(backend, TransactionalMemory) and _is_memory(backend.root)
+    # A backend of memsvc shows the memory of its tree under whatever name it has here.
+    shows_memory = isinstance(routed, TransactionalMemory) and _is_memory(routed.root)
+    return _read_only(routed, _everything) if shows_memory or _is_memory(prefix) else routed
 
 
 def _read_only(backend: BackendProtocol, protected: Callable[[str], bool]) -> BackendProtocol:
-    return (
-        backend.read_only() if isinstance(backend, _HasReadOnlyForm) else ReadOnlyBackend(backend, protected)
-    )
+    if isinstance(backend, TransactionalMemory):
+        return backend.read_only()
+    return ReadOnlyBackend(backend, protected)
 
 
 def _everything(_: str) -> bool:

@@ -6,8 +6,8 @@ from deepagents.backends.protocol import BackendProtocol
 
 from memsvc.agents.file_memory import FileMemory
 from memsvc.agents.files import checked_memory_path, read_page, text_of
-from memsvc.agents.transactional import EntryMemory, mounted, transactional_memory
-from memsvc.format import Confidence, IndexRow, MemoryCategory, MemoryHit, MemoryKind
+from memsvc.agents.transactional import EntryMemory, EntrySearch, mounted, transactional_memory
+from memsvc.format import Confidence, EntryDraft, IndexRow, MemoryCategory, MemoryHit, MemoryKind
 
 DEFAULT_SEARCH_LIMIT = 20
 
@@ -68,15 +68,18 @@ class MemoryStore:
         entry refers to: naive means UTC, None means now.
         """
         return self._memory.memory_add(
-            category=category,
-            body=body,
-            summary=summary,
-            tags=tags,
-            source=source,
-            confidence=confidence,
-            supersedes=supersedes,
-            title=title,
-            when=when,
+            EntryDraft(
+                category=category,
+                body=body,
+                summary=summary,
+                tags=tags,
+                source=source,
+                confidence=confidence,
+                supersedes=supersedes,
+                title=title,
+                when=when,
+                metadata=None,
+            )
         )
 
     def get(self, entry_id: str) -> MemoryHit | None:
@@ -100,15 +103,15 @@ class MemoryStore:
         first: over `PostgresBackend` and `RemoteBackend` by words and by meaning, elsewhere by how many of its words
         they hold.
         """
-        return self._memory.memory_search(
-            query,
+        wanted = EntrySearch(
+            query=query,
             kind=kind,
             category=category,
             tags=tags,
             include_superseded=include_superseded,
-            limit=limit,
             ranked=ranked,
         )
+        return self._memory.memory_search(wanted, limit)
 
     def recent_episodes(self, *, since: datetime | None = None, limit: int = 100) -> list[MemoryHit]:
         """The newest `limit` active episodes created at `since` or later, oldest first."""
@@ -117,3 +120,11 @@ class MemoryStore:
     def index(self, kind: MemoryKind | None = None) -> tuple[str, list[IndexRow]]:
         """A router index, of the whole tree or of one kind: its path and its rows."""
         return self._memory.memory_index(kind)
+
+
+def ensure_memory_tree(backend: BackendProtocol) -> list[str]:
+    """Create what is missing of the memory layout; answers the paths in order. Nothing is overwritten.
+
+    ValueError when a file can't be read or written: then the memory is not there, whatever was created before.
+    """
+    return MemoryStore(backend).ensure_tree()

@@ -14,9 +14,7 @@ from pydantic.v1 import ValidationError as ValidationErrorV1
 from memsvc.agents.store import MemoryStore
 from memsvc.format import (
     Confidence,
-    IndexRow,
     MemoryCategory,
-    MemoryEntry,
     MemoryHit,
     MemoryKind,
     code_end,
@@ -114,7 +112,12 @@ class _Recall:
         path, rows = self._store.index(MemoryKind(kind) if kind else None)
         if not rows:
             return f"{path} lists no files yet."
-        return "\n".join([f"{path}:", *(_index_line(row) for row in sorted(rows, key=lambda row: row.path))])
+        lines = [
+            f"- {row.path} — {row.description or 'no description'} "
+            f"[tags: {', '.join(row.tags) or '-'}] [updated: {row.updated or '-'}]"
+            for row in sorted(rows, key=lambda row: row.path)
+        ]
+        return "\n".join([f"{path}:", *lines])
 
     def memory_search(
         self,
@@ -315,32 +318,10 @@ def _unknown_entry(entry_id: str) -> str:
     return f"Error: no memory entry with id {entry_id!r}."
 
 
-def _index_line(row: IndexRow) -> str:
-    return (
-        f"- {row.path} — {row.description or 'no description'} "
-        f"[tags: {', '.join(row.tags) or '-'}] [updated: {row.updated or '-'}]"
-    )
-
-
 def _hit_text(hit: MemoryHit, characters: int | None = None) -> str:
-    entry = hit.entry
-    body = (
-        entry.body if characters is None or len(entry.body) <= characters else entry.body[:characters] + "…"
-    )
-    lines = (_hit_header(hit.path, entry), _duplicates_line(hit.duplicates), entry.summary)
-    return "\n".join(line for line in lines if line) + "\n" + body
-
-
-def _duplicates_line(duplicates: Sequence[str]) -> str:
-    if not duplicates:
-        return ""
-    more = f" and {len(duplicates) - _MOST_DUPLICATES} more" if len(duplicates) > _MOST_DUPLICATES else ""
-    return f"equal entries: {', '.join(duplicates[:_MOST_DUPLICATES])}{more}"
-
-
-def _hit_header(path: str, entry: MemoryEntry) -> str:
+    entry, duplicates = hit.entry, hit.duplicates
     facts = [
-        f"[{entry.entry_id}] {path}",
+        f"[{entry.entry_id}] {hit.path}",
         entry.category.value,
         entry.created.date().isoformat(),
         f"confidence: {entry.confidence.value}",
@@ -349,4 +330,13 @@ def _hit_header(path: str, entry: MemoryEntry) -> str:
     ]
     if entry.superseded_by is not None:
         facts.append(f"SUPERSEDED BY {entry.superseded_by}")
-    return " | ".join(facts)
+    lines = [" | ".join(facts)]
+    if duplicates:
+        more = len(duplicates) - _MOST_DUPLICATES
+        others = f" and {more} more" if more > 0 else ""
+        lines.append(f"equal entries: {', '.join(duplicates[:_MOST_DUPLICATES])}{others}")
+    if entry.summary:
+        lines.append(entry.summary)
+    is_long = characters is not None and len(entry.body) > characters
+    lines.append(entry.body[:characters] + "…" if is_long else entry.body)
+    return "\n".join(lines)

@@ -1,15 +1,31 @@
 """Backends that change entries in one transaction, and how to find one behind `/memory/`."""
 
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
 
 from deepagents.backends import CompositeBackend, StateBackend
 from deepagents.backends.protocol import BackendProtocol
 
-from memsvc.client.results import Mount
-from memsvc.format import Confidence, IndexRow, MemoryCategory, MemoryHit, MemoryKind
+from memsvc.format import EntryDraft, IndexRow, MemoryCategory, MemoryHit, MemoryKind
 from memsvc.format.layout import MEMORY_ROOT
 from memsvc.format.paths import canonical_folder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntrySearch:
+    """Which entries are wanted: those that hold every word of `query`; `ranked`, those that answer it.
+
+    All `tags` must be there. `since` is the first instant that an entry may be about: naive means UTC.
+    """
+
+    query: str = ""
+    kind: MemoryKind | None = None
+    category: MemoryCategory | None = None
+    tags: tuple[str, ...] = ()
+    since: datetime | None = None
+    include_superseded: bool = False
+    ranked: bool = False
 
 
 class EntryMemory(Protocol):
@@ -18,19 +34,7 @@ class EntryMemory(Protocol):
     Each call raises ValueError, with a text that says what to do, when it can't be done; then nothing was changed.
     """
 
-    def memory_add(
-        self,
-        *,
-        category: MemoryCategory,
-        body: str,
-        summary: str = "",
-        tags: tuple[str, ...] = (),
-        source: str = "agent",
-        confidence: Confidence = Confidence.MEDIUM,
-        supersedes: str | None = None,
-        title: str | None = None,
-        when: datetime | None = None,
-    ) -> MemoryHit:
+    def memory_add(self, draft: EntryDraft) -> MemoryHit:
         """Store an entry. With `supersedes` and no `title`, a procedure stays in the file of the old one."""
         ...
 
@@ -38,18 +42,8 @@ class EntryMemory(Protocol):
         """The entry with this id, superseded or not."""
         ...
 
-    def memory_search(
-        self,
-        query: str = "",
-        *,
-        kind: MemoryKind | None = None,
-        category: MemoryCategory | None = None,
-        tags: tuple[str, ...] = (),
-        include_superseded: bool = False,
-        limit: int = 20,
-        ranked: bool = False,
-    ) -> list[MemoryHit]:
-        """Entries that hold every word of `query`, newest first; `ranked`, those that answer it, best first."""
+    def memory_search(self, wanted: EntrySearch, limit: int) -> list[MemoryHit]:
+        """At least one and at most `limit` entries, newest first, or best first where they are ranked."""
         ...
 
     def memory_recent_episodes(self, *, since: datetime | None = None, limit: int = 100) -> list[MemoryHit]:
@@ -71,6 +65,27 @@ class TransactionalMemory(EntryMemory, Protocol):
 
     @property
     def root(self) -> str: ...
+
+    def read_only(self) -> BackendProtocol:
+        """The same files for one who may not change them."""
+        ...
+
+
+class Mount:
+    """Where a backend's "/" lies in the tree: the agent's "/a.md" is the tree's "/memory/a.md"."""
+
+    def __init__(self, root: str) -> None:
+        self.root: Final = canonical_folder(root)
+
+    def to_tree(self, path: str) -> str:
+        """The tree path of a canonical path as the agent writes it."""
+        if self.root == "/":
+            return path
+        return self.root if path == "/" else self.root + path
+
+    def to_agent(self, path: str) -> str:
+        """The agent's path of a tree path below the root."""
+        return path if self.root == "/" else path.removeprefix(self.root) or "/"
 
 
 def mounted(backend: BackendProtocol) -> BackendProtocol:

@@ -5,17 +5,19 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memsvc.api import answers
+from memsvc.api.answers import answer
 from memsvc.api.entries import draft_of
 from memsvc.api.fields import FlagField, PathField, TextField
 from memsvc.api.preconditions import entity_tag
 from memsvc.api.serializers import BatchInput, EntryFields, FileContent, Input, content_field
 from memsvc.api.views import TreeView
+from memsvc.contract.files import BatchResult
 from memsvc.format import FormatError
 from memsvc.tree import operations, services
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import BatchFailed, TooLarge
 from memsvc.tree.operations import Operation
+from memsvc.tree.results import OperationResult
 from tenants.scopes import Scope
 
 type Data = dict[str, Any]
@@ -129,8 +131,7 @@ class BatchView(TreeView):
             )
         steps = [operation_at(index, given) for index, given in enumerate(wanted)]
         result = services.batch(self.access, steps, message=data["message"])
-        results = [answers.operation(one) for one in result.results]
-        return Response({"revision": result.revision, "results": results})
+        return answer(result, BatchResult[OperationResult])
 
 
 def operation_at(index: int, given: Data) -> Operation:

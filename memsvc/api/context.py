@@ -2,21 +2,13 @@ from typing import Any
 
 from django.http import HttpResponse
 from rest_framework.request import Request
-from rest_framework.response import Response
 
-from memsvc.api import answers
+from memsvc.api.answers import answer_if_changed
 from memsvc.api.moments import revision_of
-from memsvc.api.preconditions import is_known, quoted
 from memsvc.api.serializers import ContextQuery
 from memsvc.api.views import TreeView
-from memsvc.recall.context import (
-    DEFAULT_BUDGET,
-    Context,
-    ContextFormat,
-    context,
-    harness_context,
-    notebook_context,
-)
+from memsvc.contract.context import Context, ContextFormat
+from memsvc.recall.context import DEFAULT_BUDGET, context, harness_context, notebook_context
 from memsvc.recall.notebooks import MAX_LINES, Keep
 from memsvc.tree.access import Access
 from tenants.scopes import Scope
@@ -33,10 +25,7 @@ class ContextView(TreeView):
     def get(self, request: Request, tree: str) -> HttpResponse:
         found = _asked(self.access, self.params)
         # Weak: the block is the same, the revision that it is of may be a later one.
-        headers = {"ETag": f"W/{quoted(found.etag)}"}
-        if is_known(request, found.etag):
-            return HttpResponse(status=304, headers=headers)
-        return Response(answers.context(found), headers=headers)
+        return answer_if_changed(request, found, found.etag, weak=True)
 
 
 def _asked(access: Access, params: dict[str, Any]) -> Context:

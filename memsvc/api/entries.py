@@ -1,27 +1,30 @@
+from dataclasses import fields
 from typing import Any
 
 from django.http import HttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memsvc.api import answers
-from memsvc.api.files import not_modified
+from memsvc.api.answers import answer, answer_if_changed
 from memsvc.api.moments import revision_of
-from memsvc.api.preconditions import is_known, precondition_of
+from memsvc.api.preconditions import precondition_of
 from memsvc.api.serializers import (
     EntriesQuery,
     EntryInput,
     EpisodesQuery,
     IndexQuery,
     RevisionQuery,
-    Status,
     SuccessorInput,
 )
-from memsvc.api.views import TreeView, with_etag
-from memsvc.format import Kept
+from memsvc.api.views import TreeView
+from memsvc.contract.entries import EntryAccesses, EntryRead
+from memsvc.contract.files import Items, Page
+from memsvc.contract.requests import Status
+from memsvc.format import EntryDraft
 from memsvc.recall.accesses import accesses_of, get_entry
 from memsvc.tree import reads, services
-from memsvc.tree.drafts import EntryDraft, SuccessorDraft
+from memsvc.tree.drafts import SuccessorDraft
+from memsvc.tree.reads import EntryFilter
 from tenants.scopes import Scope
 
 ACTIVE = {Status.ACTIVE: True, Status.SUPERSEDED: False, Status.ALL: None}
@@ -33,18 +36,7 @@ class EntriesView(TreeView):
 
     def get(self, request: Request, tree: str) -> Response:
         params = self.params
-        wanted = reads.EntryFilter(
-            kind=params["kind"],
-            category=params["category"],
-            tags=tuple(params["tag"]),
-            source=params["source"],
-            confidence=params["confidence"],
-            since=params["since"],
-            until=params["until"],
-            path_prefix=params["path_prefix"],
-            metadata=params["metadata"],
-            active=ACTIVE[params["status"]],
-        )
+        wanted = filter_of(params | {"tags": params["tag"]}, active=ACTIVE[params["status"]])
         page = reads.list_entries(
             self.access,
             wanted,
@@ -52,12 +44,12 @@ class EntriesView(TreeView):
             limit=params["limit"],
             revision=revision_of(self.access, params),
         )
-        return Response(answers.items(map(answers.entry, page.items), next=page.next))
+        return answer(page, Page[EntryRead])
 
     def post(self, request: Request, tree: str) -> Response:
         data = self.body(EntryInput)
         result = services.add_entry(self.access, draft_of(data), message=data["message"])
-        return Response(answers.entry_written(result), status=201)
+        return answer(result, status=201)
 
 
 class EntryView(TreeView):
@@ -66,13 +58,11 @@ class EntryView(TreeView):
 
     def get(self, request: Request, tree: str, entry_id: str) -> HttpResponse:
         found = get_entry(self.access, entry_id, revision=revision_of(self.access, self.params))
-        if is_known(request, found.etag):
-            return not_modified(found.etag)
-        return with_etag(answers.entry(found), found.etag)
+        return answer_if_changed(request, found, found.etag)
 
     def delete(self, request: Request, tree: str, entry_id: str) -> Response:
         result = services.retire_entry(self.access, entry_id, precondition=precondition_of(request))
-        return Response(answers.entry_retired(result))
+        return answer(result)
 
 
 class EntryAccessesView(TreeView):
@@ -82,7 +72,12 @@ class EntryAccessesView(TreeView):
 
     def get(self, request: Request, tree: str, entry_id: str) -> Response:
         entry = reads.get_entry(self.access, entry_id).entry
-        return Response(answers.accesses(entry, accesses_of(self.access, [entry.entry_id])))
+        counted = accesses_of(self.access, [entry.entry_id]).get(entry.entry_id)
+        return answer(
+            EntryAccesses(
+                entry.entry_id, counted.count if counted else 0, counted.last_at if counted else None
+            )
+        )
 
 
 class SupersedeView(TreeView):
@@ -94,7 +89,7 @@ class SupersedeView(TreeView):
         data = self.body(SuccessorInput)
         message = data.pop("message")
         result = services.supersede_entry(self.access, entry_id, SuccessorDraft(**data), message=message)
-        return Response(answers.entry_written(result), status=201)
+        return answer(result, status=201)
 
 
 class EpisodesView(TreeView):
@@ -105,7 +100,7 @@ class EpisodesView(TreeView):
 
     def get(self, request: Request, tree: str) -> Response:
         found = reads.recent_episodes(self.access, since=self.params["since"], limit=self.params["limit"])
-        return Response(answers.items(map(answers.entry, found)))
+        return answer(Items(found), Items[EntryRead])
 
 
 class IndexView(TreeView):
@@ -114,21 +109,17 @@ class IndexView(TreeView):
 
     def get(self, request: Request, tree: str) -> Response:
         revision = revision_of(self.access, self.params)
-        view = reads.read_index(self.access, self.params["kind"], revision=revision)
-        return Response(answers.index(view))
+        return answer(reads.read_index(self.access, self.params["kind"], revision=revision))
 
 
 def draft_of(data: dict[str, Any]) -> EntryDraft:
-    return EntryDraft(
-        category=data["category"],
-        body=data["body"],
-        summary=data["summary"],
-        tags=tuple(data["tags"]),
-        source=data["source"],
-        confidence=data["confidence"],
-        title=data["title"],
-        when=data["when"],
-        supersedes=data["supersedes"],
-        expires_at=data.get("expires_at", Kept.KEPT),
-        metadata=data["metadata"],
-    )
+    return EntryDraft(**_named_as(EntryDraft, data))
+
+
+def filter_of(data: dict[str, Any], *, active: bool | None) -> EntryFilter:
+    return EntryFilter(**_named_as(EntryFilter, data), active=active)
+
+
+def _named_as(kind: type[EntryDraft | EntryFilter], data: dict[str, Any]) -> dict[str, Any]:
+    """What was sent for the fields of a class of the tree that have the name that they are sent under."""
+    return {each.name: data[each.name] for each in fields(kind) if each.name in data}

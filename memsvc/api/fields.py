@@ -6,15 +6,22 @@ it is: its code is part of the interface.
 
 import binascii
 from base64 import b64decode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING
+from dataclasses import fields as dataclass_fields
 from datetime import datetime, tzinfo
 from enum import StrEnum
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from django.conf import settings
 from rest_framework import serializers
 
 from memsvc.api.parsers import parse_object
 from memsvc.api.problems import InvalidJson
+from memsvc.contract.requests import Between, Choice, MaxBytes, PageSize, Takes
+from memsvc.contract.wire import Named, Wire
 from memsvc.format import checked_metadata, checked_text, spelt_path
 
 MAX_LINE_BYTES = 4096
@@ -202,6 +209,9 @@ class TagsField(serializers.ListField):
     def __init__(self, **options: Any) -> None:
         super().__init__(child=TextField(max_bytes=MAX_TAG_BYTES), max_length=MAX_TAGS, **options)
 
+    def to_internal_value(self, data: Any) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(super().to_internal_value(data))
+
 
 class EntryMetadataField(serializers.Field[dict[str, Any], Any, dict[str, Any], Any]):
     """An object of names with text, a number, true or false, or a list of these."""
@@ -244,3 +254,60 @@ def _whole_number(data: Any) -> int:
     if isinstance(data, str) and len(data) <= 20 and data.isascii() and data.removeprefix("-").isdecimal():
         return int(data)
     raise serializers.ValidationError("This must be a whole number.", code="invalid")
+
+
+def fields_of(request: type) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+    """The fields of a request of the contract, by the names under which they are sent."""
+    hints = get_type_hints(request, include_extras=True)
+    made = {}
+    for each in dataclass_fields(request):
+        hint = hints[each.name]
+        kind, *marks = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        if Wire.UNSENT not in marks:
+            name = next((mark.name for mark in marks if isinstance(mark, Named)), each.name)
+            made[name] = _field_of(kind, marks, each.default)
+    return made
+
+
+def _field_of(kind: Any, marks: Iterable[Any], standard: Any) -> serializers.Field[Any, Any, Any, Any]:
+    kinds = (
+        [each for each in get_args(kind) if each is not NoneType] if get_origin(kind) is UnionType else [kind]
+    )
+    only = kinds[0]
+    options = {} if standard is MISSING else {"default": standard}
+    for mark in marks:
+        match mark:
+            case Choice():
+                return EnumField(mark.of, default=mark.of(standard))
+            case PageSize():
+                return LimitField(default=mark.default, maximum=mark.maximum)
+            case MaxBytes():
+                return TextField(max_bytes=mark.bytes, **options)
+            case Between() if get_origin(only) is Mapping:
+                return WeightsField(get_args(only)[0], maximum=mark.maximum, **options)
+            case Between() if only is int:
+                return NumberField(minimum=int(mark.minimum), **options)
+            case Between():
+                return FractionField(minimum=mark.minimum, maximum=mark.maximum, above=mark.above, **options)
+            case Takes.FOLDER:
+                return FolderField(**options)
+            case Takes.ZONE:
+                return ZoneField(**options)
+            case Takes.CONTENT:
+                return TextField(max_bytes=settings.MAX_BODY_BYTES, nul_allowed=True, **options)
+            case Takes.METADATA:
+                return EntryMetadataField(**options)
+            case Takes.EXPIRY:
+                return ExpiryField()
+            case Takes.FILTER:
+                return MetadataFilterField(**options)
+    if get_origin(only) is Sequence:
+        return TagsField(**options)
+    if issubclass(only, StrEnum):
+        return EnumField(only, **options)
+    plain: dict[type, type[serializers.Field[Any, Any, Any, Any]]] = {
+        str: TextField,
+        bool: FlagField,
+        datetime: InstantField,
+    }
+    return plain[only](**options)

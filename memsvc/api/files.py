@@ -4,7 +4,7 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memsvc.api import answers
+from memsvc.api.answers import answer, answer_if_changed
 from memsvc.api.moments import revision_of
 from memsvc.api.parsers import RawParser, StrictJSONParser
 from memsvc.api.preconditions import is_known, precondition_of, quoted
@@ -20,7 +20,8 @@ from memsvc.api.serializers import (
     PatchInput,
     UploadInput,
 )
-from memsvc.api.views import TreeView, with_etag
+from memsvc.api.views import TreeView
+from memsvc.contract.files import Downloaded, FoundFiles, Items, Listed, Page, Uploaded
 from memsvc.format import InvalidPath, spelt_path
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
@@ -55,7 +56,7 @@ class FilesView(TreeView):
         revision = revision_of(self.access, params)
         if params["depth"] is not None:
             found = reads.list_folder(self.access, params["prefix"], revision=revision)
-            return Response(answers.items(map(answers.listed, found), next=None))
+            return answer(Page(found, None), Page[Listed])
         page = reads.list_files(
             self.access,
             params["prefix"],
@@ -63,7 +64,7 @@ class FilesView(TreeView):
             limit=params["limit"],
             revision=revision,
         )
-        return Response(answers.items(map(answers.listed, page.items), next=page.next))
+        return answer(page, Page[Listed])
 
 
 class FileView(TreeView):
@@ -94,14 +95,12 @@ class FileView(TreeView):
             # To an agent that reads lines a folder is no file; here it is told what it is.
             reads.stat(self.access, path, revision=revision)
             raise
-        if is_known(request, page.etag):
-            return not_modified(page.etag)
-        return with_etag(answers.window(page), page.etag)
+        return answer_if_changed(request, page, page.etag)
 
     def _raw(self, request: Request, path: str) -> HttpResponse:
         found = reads.read_file(self.access, path, revision=revision_of(self.access, self.params))
         if is_known(request, found.etag):
-            return not_modified(found.etag)
+            return HttpResponse(status=304, headers={"ETag": quoted(found.etag)})
         media_type = request.accepted_renderer.media_type
         charset = "; charset=utf-8" if media_type.startswith("text/") and found.is_text else ""
         return HttpResponse(
@@ -117,7 +116,7 @@ class FileView(TreeView):
             precondition=precondition_of(request),
             message=message,
         )
-        return with_etag(answers.written(result), result.etag, status=201 if result.created else 200)
+        return answer(result, status=201 if result.created else 200)
 
     def _content(self, request: Request) -> tuple[str | bytes, str]:
         if isinstance(request.data, bytes):
@@ -137,7 +136,7 @@ class FileView(TreeView):
                 precondition=precondition,
                 message=data["message"],
             )
-            return with_etag(answers.written(added), added.etag)
+            return answer(added)
         result = services.edit_file(
             self.access,
             spelt_path("/" + path),
@@ -147,7 +146,7 @@ class FileView(TreeView):
             precondition=precondition,
             message=data["message"],
         )
-        return with_etag(answers.edited(result), result.etag)
+        return answer(result)
 
     def delete(self, request: Request, tree: str, path: str) -> Response:
         result = services.delete(
@@ -156,7 +155,7 @@ class FileView(TreeView):
             recursive=self.params["recursive"],
             precondition=precondition_of(request),
         )
-        return Response(answers.deleted(result))
+        return answer(result)
 
 
 class GrepView(TreeView):
@@ -172,7 +171,7 @@ class GrepView(TreeView):
             max_count=data["max_count"],
             revision=revision_of(self.access, data),
         )
-        return Response(answers.items(map(answers.match, found.items), truncated=found.truncated))
+        return answer(found)
 
 
 class GlobView(TreeView):
@@ -182,7 +181,7 @@ class GlobView(TreeView):
         data = self.body(GlobInput)
         revision = revision_of(self.access, data)
         found = reads.glob(self.access, data["pattern"], folder=data["path"], revision=revision)
-        return Response(answers.items(map(answers.listed, found), next=None, truncated=False))
+        return answer(FoundFiles(found, None))
 
 
 class MoveView(TreeView):
@@ -197,7 +196,7 @@ class MoveView(TreeView):
             overwrite=data["overwrite"],
             message=data["message"],
         )
-        return Response(answers.moved(result))
+        return answer(result)
 
 
 class UploadView(TreeView):
@@ -207,7 +206,7 @@ class UploadView(TreeView):
 
     def post(self, request: Request, tree: str) -> Response:
         files = [(item["path"], item["content"]) for item in self.body(UploadInput)["files"]]
-        return Response(answers.items(map(answers.uploaded, services.upload_files(self.access, files))))
+        return answer(Items(services.upload_files(self.access, files)), Items[Uploaded])
 
 
 class DownloadView(TreeView):
@@ -217,15 +216,11 @@ class DownloadView(TreeView):
 
     def post(self, request: Request, tree: str) -> Response:
         access, paths = self.access, self.body(DownloadInput)["paths"]
-        return Response(answers.items(downloaded(access, path) for path in paths))
+        return answer(Items([downloaded(access, path) for path in paths]), Items[Downloaded])
 
 
-def downloaded(access: Access, path: str) -> answers.Json:
+def downloaded(access: Access, path: str) -> Downloaded:
     try:
-        return answers.downloaded(path, reads.read_file(access, path), None)
+        return Downloaded(path, reads.read_file(access, path).data, None)
     except (FileNotFound, IsFolder, InvalidPath) as error:
-        return answers.downloaded(path, None, error.code)
-
-
-def not_modified(etag: str) -> HttpResponse:
-    return HttpResponse(status=304, headers={"ETag": quoted(etag)})
+        return Downloaded(path, None, error.code)

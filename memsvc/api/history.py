@@ -5,12 +5,13 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memsvc.api import answers
+from memsvc.api.answers import answer
 from memsvc.api.moments import revision_of
 from memsvc.api.serializers import BlameQuery, DiffQuery, RestoreInput, RevisionsQuery, UndoInput
 from memsvc.api.views import TreeView
+from memsvc.contract.files import Items, Page
+from memsvc.contract.history import EntryVersion, FileDiff, Restored, RevisionRead
 from memsvc.tree import reads, services
-from memsvc.tree.results import Restored
 from tenants.scopes import Scope
 
 
@@ -33,7 +34,7 @@ class RevisionsView(TreeView):
             actor=params["actor"], path=params["path"], since=params["since"], until=params["until"]
         )
         page = reads.list_revisions(self.access, wanted, cursor=params["cursor"], limit=params["limit"])
-        return Response(answers.items(map(answers.revision, page.items), next=page.next))
+        return answer(page, Page[RevisionRead])
 
 
 class RevisionView(TreeView):
@@ -42,7 +43,7 @@ class RevisionView(TreeView):
     scopes = {"GET": Scope.READ}
 
     def get(self, request: Request, tree: str, number: int) -> Response:
-        return Response(answers.revision_detail(reads.get_revision(self.access, number)))
+        return answer(reads.get_revision(self.access, number))
 
 
 class DiffView(TreeView):
@@ -57,7 +58,7 @@ class DiffView(TreeView):
         if request.accepted_renderer.format == DiffRenderer.format:
             unified = "".join(each.unified for each in found)
             return HttpResponse(unified, content_type=f"{DiffRenderer.media_type}; charset=utf-8")
-        return Response(answers.items(map(answers.file_diff, found)))
+        return answer(Items(found), Items[FileDiff])
 
 
 class BlameView(TreeView):
@@ -68,7 +69,7 @@ class BlameView(TreeView):
 
     def get(self, request: Request, tree: str) -> Response:
         revision = revision_of(self.access, self.params)
-        return Response(answers.blame(reads.blame(self.access, self.params["path"], revision=revision)))
+        return answer(reads.blame(self.access, self.params["path"], revision=revision))
 
 
 class EntryHistoryView(TreeView):
@@ -78,7 +79,7 @@ class EntryHistoryView(TreeView):
 
     def get(self, request: Request, tree: str, entry_id: str) -> Response:
         versions = reads.entry_history(self.access, entry_id)
-        return Response(answers.items(map(answers.entry_version, versions)))
+        return answer(Items(versions), Items[EntryVersion])
 
 
 class RestoreView(TreeView):
@@ -87,7 +88,7 @@ class RestoreView(TreeView):
     scopes = {"POST": Scope.WRITE}
 
     def post(self, request: Request, tree: str, number: int) -> Response:
-        return Response(answers.restored(self._restored(number, self.body(RestoreInput))))
+        return answer(self._restored(number, self.body(RestoreInput)))
 
     def _restored(self, number: int, data: dict[str, Any]) -> Restored:
         if data["entry"] is not None:
@@ -107,8 +108,8 @@ class UndoView(TreeView):
             revision=data["revision"],
             actor=data["actor"],
             since=data["since"] or 1,
-            rehearse=data["dry_run"],
+            dry_run=data["dry_run"],
             skip_conflicts=data["skip_conflicts"],
             message=data["message"],
         )
-        return Response(answers.undone(result))
+        return answer(result)

@@ -19,7 +19,7 @@ from rest_framework.response import Response
 
 from memsvc.api.problems import InvalidRequest
 from memsvc.contract.errors import ErrorCode, Refused
-from memsvc.tree.scope import Whole
+from memsvc.tree.scope import JoinedAtomic
 from tenants import idempotency
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def _done_once(view: "TenantView", request: Request, key: str, write: Callable[[
     # Reads the body before the transaction begins: a slow client must hold nothing.
     fingerprint = _fingerprint(view, request)
     try:
-        with Whole():
+        with JoinedAtomic():
             claim = idempotency.claim(view.caller.tenant, key, fingerprint)
-            if view.thinks_for_long:
+            if view.long_running:
                 idempotency.allow_idling()
             if claim is not None:
                 return _stored(view, claim, write())

@@ -6,10 +6,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memsvc.api import answers
+from memsvc.api.answers import answer, key_info
 from memsvc.api.fields import EnumField, FolderField, InstantField, LimitField, NumberField, TextField
-from memsvc.api.serializers import MAX_PAGE, Input, Query
+from memsvc.api.serializers import Input, Query
 from memsvc.api.views import TenantView
+from memsvc.contract.accounts import KeyInfo, NewKey
+from memsvc.contract.files import Page
+from memsvc.contract.requests import MAX_PAGE
 from memsvc.tree.cursors import after_id, cursor_of_id
 from tenants import keys
 from tenants.models import ApiKey
@@ -44,7 +47,7 @@ class NewKeyView(TenantView):
     """A view that shows a new key once: nothing that is kept for repeats holds it."""
 
     def shown_once(self, key: ApiKey, text: str) -> Response:
-        return Response({**answers.key(key), "key": text}, status=201)
+        return answer(NewKey(key_info(key), text), status=201)
 
     def storable(self, answer: Any) -> Any:
         return {**answer, "key": None}
@@ -62,7 +65,7 @@ class KeysView(NewKeyView):
             found = found.filter(pk__lt=after_id(self.params["cursor"]))
         rows = list(found[: limit + 1])
         more = cursor_of_id(rows[limit - 1].pk) if len(rows) > limit else None
-        return Response(answers.items(map(answers.key, rows[:limit]), next=more))
+        return answer(Page([*map(key_info, rows[:limit])], more), Page[KeyInfo])
 
     def post(self, request: Request) -> Response:
         return self.shown_once(*keys.issue_key(own=self.caller.key, **self.body(KeyInput)))
@@ -74,12 +77,12 @@ class KeyView(TenantView):
     scopes = {"GET": Scope.ADMIN, "DELETE": Scope.ADMIN}
 
     def get(self, request: Request, key_id: UUID) -> Response:
-        return Response(answers.key(keys.key_seen_by(self.caller.key, key_id)))
+        return answer(key_info(keys.key_seen_by(self.caller.key, key_id)))
 
     def delete(self, request: Request, key_id: UUID) -> Response:
         key = keys.key_seen_by(self.caller.key, key_id)
         revoke_key(key=key)
-        return Response(answers.key(key))
+        return answer(key_info(key))
 
 
 class RotateKeyView(NewKeyView):

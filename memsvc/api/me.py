@@ -2,9 +2,10 @@ from django.conf import settings
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memsvc.api import answers
-from memsvc.api.serializers import MAX_ITEMS, MAX_PAGE
+from memsvc.api.answers import answer, me
+from memsvc.api.serializers import MAX_ITEMS
 from memsvc.api.views import TenantView
+from memsvc.contract.requests import MAX_PAGE
 from memsvc.tree.files import MAX_FILE_BYTES
 from memsvc.tree.services import MAX_BATCH
 from tenants.scopes import Scope
@@ -16,7 +17,7 @@ class MeView(TenantView):
     scopes = {"GET": Scope.READ}
 
     def get(self, request: Request) -> Response:
-        limits: answers.Json = {
+        limits = {
             "max_body_bytes": settings.MAX_BODY_BYTES,
             "max_import_bytes": settings.MAX_IMPORT_BYTES,
             "max_file_bytes": MAX_FILE_BYTES,
@@ -25,4 +26,4 @@ class MeView(TenantView):
             "max_items": MAX_ITEMS,
             "history_days": self.caller.tenant.history_days,
         }
-        return Response(answers.me(self.caller, limits))
+        return answer(me(self.caller, limits))

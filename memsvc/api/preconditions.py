@@ -6,7 +6,7 @@ from memsvc.api.problems import InvalidRequest
 from memsvc.tree.drafts import Precondition
 
 
-def quoted(etag: str) -> str:
+def quoted(etag: str | None) -> str:
     return f'"{etag}"'
 
 
@@ -30,7 +30,7 @@ def entity_tag(text: str) -> str:
     return tag
 
 
-def is_known(request: Request, etag: str) -> bool:
+def is_known(request: Request, etag: str | None) -> bool:
     """Whether If-None-Match says that the client has this very state."""
     tags = (tag.strip().removeprefix("W/") for tag in request.headers.get("If-None-Match", "").split(","))
     return any(tag in ("*", quoted(etag)) for tag in tags)

@@ -4,11 +4,13 @@ from typing import Any
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memsvc.api import answers
+from memsvc.api.answers import answer
+from memsvc.api.entries import filter_of
 from memsvc.api.moments import revision_of
-from memsvc.api.serializers import ScoringName, SearchInput
+from memsvc.api.serializers import SearchInput
 from memsvc.api.views import TreeView
-from memsvc.recall.hits import HitsPage
+from memsvc.contract.entries import HitsPage
+from memsvc.contract.requests import ScoringName
 from memsvc.recall.mneme import Scoring
 from memsvc.recall.mneme_search import search_as_mneme
 from memsvc.recall.search import Query, search
@@ -24,14 +26,13 @@ class SearchView(TreeView):
     def post(self, request: Request, tree: str) -> Response:
         data = self.body(SearchInput)
         by_mneme = data["scoring"] is ScoringName.MNEME
-        page = (self._by_mneme if by_mneme else self._ranked)(data)
-        return Response(answers.hits(page))
+        return answer((self._by_mneme if by_mneme else self._ranked)(data))
 
     def _ranked(self, data: dict[str, Any]) -> HitsPage:
         query = Query(
             text=data["query"],
             mode=data["mode"],
-            wanted=filter_of(data),
+            wanted=self._filter(data),
             recency=data["recency"],
             zone=data["timezone"] or UTC,
         )
@@ -52,25 +53,11 @@ class SearchView(TreeView):
         return search_as_mneme(
             self.access,
             data["query"],
-            wanted=filter_of(data),
+            wanted=self._filter(data),
             scoring=Scoring(**{name: value for name, value in given.items() if value is not None}),
             limit=data["limit"],
             revision=revision_of(self.access, data),
         )
 
-
-def filter_of(data: dict[str, Any]) -> EntryFilter:
-    return EntryFilter(
-        kind=data["kind"],
-        category=data["category"],
-        tags=tuple(data["tags"]),
-        any_tags=tuple(data["any_tags"]),
-        source=data["source"],
-        actor=data["actor"],
-        confidence=data["confidence"],
-        since=data["since"],
-        until=data["until"],
-        path_prefix=data["path_prefix"],
-        metadata=data["metadata"] or None,
-        active=None if data["include_superseded"] else True,
-    )
+    def _filter(self, data: dict[str, Any]) -> EntryFilter:
+        return filter_of(data, active=None if data["include_superseded"] else True)

@@ -6,7 +6,7 @@ A name that is not known is refused, so that a typo is an error and not silence.
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 from django.conf import settings
 from rest_framework import serializers
@@ -14,36 +14,42 @@ from rest_framework import serializers
 from memsvc.api.fields import (
     MAX_NUMBER,
     BytesField,
-    EntryMetadataField,
     EnumField,
-    ExpiryField,
     FlagField,
     FolderField,
-    FractionField,
     InstantField,
     LimitField,
-    MetadataFilterField,
     NumberField,
     PathField,
-    TagsField,
     TextField,
-    WeightsField,
-    ZoneField,
+    fields_of,
 )
-from memsvc.format import Confidence, MemoryCategory, MemoryKind
-from memsvc.recall.context import MAX_BUDGET, ContextFormat
+from memsvc.contract.accounts import LANGUAGES
+from memsvc.contract.context import ContextFormat
+from memsvc.contract.requests import (
+    MAX_MESSAGE_BYTES,
+    MAX_PAGE,
+    MAX_PATTERN_BYTES,
+    EntriesRequest,
+    EntryRequest,
+    Mode,
+    NewEntry,
+    RevisionsRequest,
+    ScoringName,
+    SearchRequest,
+    SuccessorRequest,
+    UndoRequest,
+)
+from memsvc.format import MemoryKind
+from memsvc.recall.context import MAX_BUDGET
 from memsvc.recall.notebooks import Keep
-from memsvc.recall.search import Mode
 from memsvc.transfer.formats import ImportFormat
 from memsvc.tree.drafts import OnConflict
-from memsvc.tree.models import DEFAULT_LANGUAGE, LANGUAGES
+from memsvc.tree.models import DEFAULT_LANGUAGE
 from memsvc.tree.trees import MAX_DESCRIPTION_BYTES
 
-MAX_MESSAGE_BYTES = 1000
-MAX_PATTERN_BYTES = 4096
-# Of one upload or download, and of one page of a list.
+# Of one upload or download.
 MAX_ITEMS = 1000
-MAX_PAGE = 1000
 
 
 class Encoding(StrEnum):
@@ -51,19 +57,16 @@ class Encoding(StrEnum):
     BASE64 = "base64"
 
 
-class ScoringName(StrEnum):
-    MEMSVC = "memsvc"
-    MNEME = "mneme"
-
-
-class Status(StrEnum):
-    ACTIVE = "active"
-    SUPERSEDED = "superseded"
-    ALL = "all"
-
-
 class Input(serializers.Serializer[Any]):
     """A JSON object. Optional fields that are absent or null have their default, unless null says something."""
+
+    # A request of the contract, which gives it further fields.
+    asks: ClassVar[type | None] = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if asks := vars(cls).get("asks"):
+            cls._declared_fields |= fields_of(asks)
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         if not isinstance(data, Mapping):
@@ -246,45 +249,13 @@ class DownloadInput(Input):
 
 
 class EntriesQuery(RevisionQuery):
-    kind = EnumField(MemoryKind, default=None)
-    category = EnumField(MemoryCategory, default=None)
-    tag = TagsField(default=())
-    source = TextField(default=None)  # type: ignore[assignment]  # a field of the request, not the option
-    confidence = EnumField(Confidence, default=None)
-    status = EnumField(Status, default=Status.ACTIVE)
-    since = InstantField(default=None)
-    until = InstantField(default=None)
-    path_prefix = FolderField(default=None)
-    metadata = MetadataFilterField(default=None)
-    limit = LimitField(default=100, maximum=MAX_PAGE)
-    cursor = TextField(default=None)
+    asks = EntriesRequest
 
 
 class SearchInput(AsOf):
     """A question, and which entries may answer it."""
 
-    query = TextField(max_bytes=MAX_PATTERN_BYTES, default="")
-    mode = EnumField(Mode, default=Mode.HYBRID)
-    kind = EnumField(MemoryKind, default=None)
-    category = EnumField(MemoryCategory, default=None)
-    tags = TagsField(default=())
-    any_tags = TagsField(default=())
-    source = TextField(default=None)  # type: ignore[assignment]  # a field of the request, not the option
-    actor = TextField(default=None)
-    confidence = EnumField(Confidence, default=None)
-    since = InstantField(default=None)
-    until = InstantField(default=None)
-    path_prefix = FolderField(default=None)
-    metadata = MetadataFilterField(default=None)
-    include_superseded = FlagField(default=False)
-    recency = FlagField(default=False)
-    timezone = ZoneField(default=None)
-    scoring = EnumField(ScoringName, default=ScoringName.MEMSVC)
-    half_life_days = FractionField(minimum=0, maximum=1e6, above=True, default=None)
-    use_confidence = FlagField(default=None)
-    authority_weights = WeightsField(MemoryKind, maximum=1000, default=None)
-    limit = LimitField(default=20, maximum=MAX_PAGE)
-    cursor = TextField(default=None)
+    asks = SearchRequest
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         attrs = super().validate(attrs)
@@ -333,37 +304,17 @@ class ContextQuery(RevisionQuery):
 class EntryFields(Input):
     """An entry to be stored. What the service owns (id, author, status) can't be set."""
 
-    category = EnumField(MemoryCategory)
-    body = content_field()
-    summary = TextField(default=None)
-    tags = TagsField(default=())
-    source = TextField(default="agent")  # type: ignore[assignment]  # a field of the request, not the option
-    confidence = EnumField(Confidence, default=Confidence.MEDIUM)
-    title = TextField(default=None)
-    when = InstantField(default=None)
-    supersedes = TextField(default=None)
-    expires_at = ExpiryField()
-    metadata = EntryMetadataField(default=None)
+    asks = NewEntry
 
 
 class EntryInput(EntryFields):
-    message = message_field()
+    asks = EntryRequest
 
 
 class SuccessorInput(Input):
     """An entry in the place of another: what is absent of category, tags, metadata and expires_at is kept."""
 
-    category = EnumField(MemoryCategory, default=None)
-    body = content_field()
-    summary = TextField(default=None)
-    tags = TagsField(default=None)
-    source = TextField(default="agent")  # type: ignore[assignment]  # a field of the request, not the option
-    confidence = EnumField(Confidence, default=Confidence.MEDIUM)
-    title = TextField(default=None)
-    when = InstantField(default=None)
-    expires_at = ExpiryField()
-    metadata = EntryMetadataField(default=None)
-    message = message_field()
+    asks = SuccessorRequest
 
 
 class EpisodesQuery(Query):
@@ -379,12 +330,7 @@ class IndexQuery(RevisionQuery):
 
 
 class RevisionsQuery(Query):
-    actor = TextField(default=None)
-    path = FolderField(default="/")
-    since = InstantField(default=None)
-    until = InstantField(default=None)
-    limit = LimitField(default=100, maximum=MAX_PAGE)
-    cursor = TextField(default=None)
+    asks = RevisionsRequest
 
 
 class DiffQuery(Query):
@@ -412,12 +358,7 @@ class RestoreInput(Input):
 class UndoInput(Input):
     """Whose changes to take back: those of one revision, or an actor's from the revision `since` on."""
 
-    revision = NumberField(minimum=1, default=None)
-    actor = TextField(default=None)
-    since = NumberField(minimum=1, default=None)
-    dry_run = FlagField(default=False)
-    skip_conflicts = FlagField(default=False)
-    message = message_field()
+    asks = UndoRequest
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         if (attrs["revision"] is None) == (attrs["actor"] is None):

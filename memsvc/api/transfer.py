@@ -13,6 +13,7 @@ from rest_framework.parsers import BaseParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from memsvc.api.answers import answer
 from memsvc.api.moments import revision_of
 from memsvc.api.parsers import copy_body, declared_length
 from memsvc.api.problems import InvalidRequest
@@ -101,7 +102,7 @@ class ImportsView(TreeView):
     scopes = {"POST": Scope.WRITE}
     queries = {"POST": ImportQuery}
     parser_classes = (FileParser,)
-    thinks_for_long = True
+    long_running = True
 
     def dispatch(self, *args: Any, **kwargs: Any) -> HttpResponseBase:
         with ExitStack() as self.files:
@@ -131,4 +132,4 @@ class ImportsView(TreeView):
             dry_run=self.params["dry_run"],
             only=self.params["only"],
         )
-        return Response(report.as_json())
+        return answer(report)

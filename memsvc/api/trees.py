@@ -3,10 +3,12 @@ from uuid import UUID
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memsvc.api import answers
+from memsvc.api.answers import answer, tree_detail, tree_info
 from memsvc.api.problems import InvalidRequest
 from memsvc.api.serializers import CloneInput, DeleteTreeQuery, Nothing, TreeInput, TreePatch, TreesQuery
 from memsvc.api.views import TenantView, TreeView
+from memsvc.contract.accounts import Scaffolded, TreeDeleted, TreeInfo
+from memsvc.contract.files import Page
 from memsvc.tree import services, trees
 from memsvc.tree.cloning import clone_tree
 from memsvc.tree.errors import Forbidden
@@ -27,7 +29,7 @@ class TreesView(TenantView):
             cursor=self.params["cursor"],
             limit=self.params["limit"],
         )
-        return Response(answers.items(map(answers.tree, page.items), next=page.next))
+        return answer(Page([*map(tree_info, page.items)], page.next), Page[TreeInfo])
 
     def post(self, request: Request) -> Response:
         data = self.body(TreeInput)
@@ -35,7 +37,7 @@ class TreesView(TenantView):
         made = trees.create_tree(
             self.caller.tenant, data["name"], description=data["description"], language=data["language"]
         )
-        return Response(answers.tree(made), status=201)
+        return answer(tree_info(made), status=201)
 
 
 class TreeDetailView(TreeView):
@@ -46,12 +48,12 @@ class TreeDetailView(TreeView):
 
     def get(self, request: Request, tree: str) -> Response:
         access = self.access
-        return Response(answers.tree_detail(access.tree, trees.measure(access)))
+        return answer(tree_detail(access.tree, trees.measure(access)))
 
     def patch(self, request: Request, tree: str) -> Response:
         data = self.body(TreePatch)
         described = trees.describe_tree(self.access, data["description"], language=data["language"])
-        return Response(answers.tree(described))
+        return answer(tree_info(described))
 
     def delete(self, request: Request, tree: str) -> Response:
         """Delete a tree with its history, for good: `confirm` must repeat its name."""
@@ -59,7 +61,7 @@ class TreeDetailView(TreeView):
         if self.params["confirm"] != access.tree.name:
             raise InvalidRequest("confirm must be the name of the tree, exactly.")
         trees.delete_tree(access)
-        return Response({"name": access.tree.name, "deleted": True})
+        return answer(TreeDeleted(access.tree.name, deleted=True))
 
     def tree_in_answer(self) -> UUID | None:
         # The answer to a DELETE must outlive the tree, and none of them holds content.
@@ -75,7 +77,7 @@ class CloneView(TreeView):
         data = self.body(CloneInput)
         access = self.access
         require_every_tree(self.caller, data["name"])
-        return Response(answers.tree(clone_tree(access, data["name"], revision=data["revision"])), status=201)
+        return answer(tree_info(clone_tree(access, data["name"], revision=data["revision"])), status=201)
 
 
 class ArchiveView(TreeView):
@@ -85,7 +87,7 @@ class ArchiveView(TreeView):
 
     def post(self, request: Request, tree: str) -> Response:
         self.body(Nothing)
-        return Response(answers.tree(trees.archive_tree(self.access)))
+        return answer(tree_info(trees.archive_tree(self.access)))
 
 
 class ScaffoldView(TreeView):
@@ -95,7 +97,7 @@ class ScaffoldView(TreeView):
 
     def post(self, request: Request, tree: str) -> Response:
         self.body(Nothing)
-        return Response({"created": services.scaffold(self.access)})
+        return answer(Scaffolded(services.scaffold(self.access)))
 
 
 def require_every_tree(caller: Caller, name: str) -> None:

@@ -6,11 +6,13 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memsvc.api import answers
+from memsvc.api.answers import answer, day_usage
 from memsvc.api.fields import LimitField, TextField, require_text
-from memsvc.api.serializers import MAX_PAGE, Query
+from memsvc.api.serializers import Query
 from memsvc.api.trees import require_every_tree
 from memsvc.api.views import TenantView
+from memsvc.contract.accounts import UsagePage
+from memsvc.contract.requests import MAX_PAGE
 from memsvc.tree.cursors import after_day, cursor_of_day
 from memsvc.tree.trees import measure_all
 from tenants.models import KeyUsage
@@ -43,9 +45,8 @@ class UsageView(TenantView):
     def get(self, request: Request) -> Response:
         require_every_tree(self.caller, "usage")
         rows, following = self._page()
-        trees, size = measure_all(self.caller.tenant)
-        stored = {"trees": trees, "files": size.files, "entries": size.entries, "bytes": size.bytes}
-        return Response(answers.items(map(answers.usage, rows), next=following, stored=stored))
+        stored = measure_all(self.caller.tenant)
+        return answer(UsagePage([*map(day_usage, rows)], following, stored))
 
     def _page(self) -> tuple[list[KeyUsage], str | None]:
         params = self.params

@@ -19,7 +19,6 @@ from memsvc.api import problems
 from memsvc.api.gate import unmarked
 from memsvc.api.idempotency import done_once
 from memsvc.api.parsers import StrictJSONParser, require_plain_body
-from memsvc.api.preconditions import quoted
 from memsvc.api.serializers import Input, NoQuery, Query
 from memsvc.contract.errors import ErrorCode, Refused
 from memsvc.tree.access import Access
@@ -44,7 +43,7 @@ class TenantView(APIView):
     scopes: ClassVar[Mapping[str, Scope]] = {}
     queries: ClassVar[Mapping[str, type[Query]]] = {}
     # Whether a write may work for longer between two statements than the database lets a transaction be idle.
-    thinks_for_long: ClassVar[bool] = False
+    long_running: ClassVar[bool] = False
 
     authentication_classes: Sequence[type[BaseAuthentication]] = (KeyAuthentication,)
     permission_classes = ()
@@ -141,7 +140,3 @@ def access_of(caller: Caller, tree: Tree) -> Access:
 
 def opens(key: ApiKey, tree: str) -> bool:
     return key.tree in ("", tree)
-
-
-def with_etag(answer: Mapping[str, object], etag: str, status: int = 200) -> Response:
-    return Response(answer, status=status, headers={"ETag": quoted(etag)})

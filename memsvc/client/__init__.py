@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from memsvc.client.backend import RemoteBackend as RemoteBackend
     from memsvc.client.connection import RetryPolicy as RetryPolicy
     from memsvc.client.errors import MemsvcError as MemsvcError
     from memsvc.client.http import AsyncMemsvcClient as AsyncMemsvcClient
@@ -21,7 +20,7 @@ _HOME: Final = {
     "MemsvcClient": "memsvc.client.http",
     "MemsvcError": "memsvc.client.errors",
     "MemoryStore": "memsvc.agents",
-    "RemoteBackend": "memsvc.client.backend",
+    "RemoteBackend": "memsvc.agents",
     "RetryPolicy": "memsvc.client.connection",
 }
 

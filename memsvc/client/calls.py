@@ -7,15 +7,16 @@ import base64
 import json
 import sys
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import Any, Concatenate, Final, Literal, Protocol, Unpack, cast, overload
 from urllib.parse import quote
 
 import httpx
 
-from memsvc.client import parsing
 from memsvc.client.connection import (
     AsyncConnection,
     Connection,
@@ -25,58 +26,74 @@ from memsvc.client.connection import (
     segment,
 )
 from memsvc.client.errors import InvalidRequest, UnexpectedAnswer
-from memsvc.client.records import (
-    Accesses,
+from memsvc.contract.accounts import (
+    DayUsage,
+    KeyInfo,
+    Me,
+    NewKey,
+    Scaffolded,
+    TreeDetail,
+    TreeInfo,
+    Usage,
+    UsagePage,
+)
+from memsvc.contract.context import Context
+from memsvc.contract.entries import (
+    EntryAccesses,
+    EntryRead,
+    EntryRetired,
+    EntryWritten,
+    HitsPage,
+    RouterIndex,
+)
+from memsvc.contract.errors import ErrorCode
+from memsvc.contract.files import (
     BatchResult,
-    Blame,
-    Context,
     Deleted,
     Downloaded,
     Edited,
-    EntryRead,
-    EntryRetired,
-    EntryVersion,
-    EntryWritten,
     FileBytes,
-    FileDiff,
     FoundFiles,
-    Hit,
-    ImportReport,
-    IndexView,
-    KeyInfo,
-    KeyUsage,
+    Items,
     Listed,
     Matches,
-    Me,
     Moved,
-    NewKey,
     Page,
-    Restored,
-    Revision,
-    RevisionDetail,
-    TreeDetail,
-    TreeInfo,
-    Undone,
     Uploaded,
-    Usage,
     Window,
     Written,
 )
-from memsvc.contract.errors import ErrorCode
-from memsvc.format.entries import Confidence, Kept
-from memsvc.format.layout import MemoryCategory, MemoryKind
+from memsvc.contract.history import (
+    Blame,
+    EntryVersion,
+    FileDiff,
+    Restored,
+    RevisionDetail,
+    RevisionRead,
+    Undone,
+)
+from memsvc.contract.imports import ImportReport
+from memsvc.contract.requests import AsOf as AsOf
+from memsvc.contract.requests import (
+    EntriesRequest,
+    EntryRequest,
+    RevisionsRequest,
+    SearchRequest,
+    SuccessorRequest,
+    UndoRequest,
+    given,
+)
+from memsvc.contract.wire import from_json
+from memsvc.format.layout import MemoryKind
 from memsvc.format.paths import canonical_folder, canonical_path
 from memsvc.format.refusals import FormatError
 from memsvc.format.text import checked_text
 
-type SearchMode = Literal["hybrid", "lexical", "semantic", "words", "substring"]
 type ContextFormat = Literal["markdown", "xml", "messages", "harness"]
-type Scoring = Literal["memsvc", "mneme"]
-type Status = Literal["active", "superseded", "all"]
 type ImportFormat = Literal["zip", "jsonl", "pydantic-deep", "mneme"]
 type OnConflict = Literal["keep", "take", "both"]
-# A revision's number, or an instant: what was the newest revision then.
-type AsOf = int | datetime
+# What the operations of a batch answer, as it came.
+type BatchOfAny = BatchResult[Mapping[str, object]]
 
 _RAW: Final = "application/octet-stream"
 # Thousands of files are one transaction, and the answer comes when it has ended.
@@ -117,6 +134,24 @@ def call[**Parameters, Answer](
     return cast(Method[Parameters, Answer], method)
 
 
+def asking[**Parameters, Request, Answer](
+    request: Callable[Parameters, Request],
+) -> Callable[[Callable[[Any, Request], Steps[Answer]]], Method[Parameters, Answer]]:
+    """A `call` whose parameters are the fields of a request of the contract."""
+
+    def asked(steps: Callable[[Any, Request], Steps[Answer]]) -> Method[Parameters, Answer]:
+        @wraps(steps)
+        def method(client: "Calls[Any]", *args: Parameters.args, **kwargs: Parameters.kwargs) -> Any:
+            return client._connection.run(steps, client, request(*args, **kwargs))
+
+        own, fields = signature(steps), signature(request)
+        client = next(iter(own.parameters.values()))
+        vars(method)["__signature__"] = own.replace(parameters=[client, *fields.parameters.values()])
+        return cast(Method[Parameters, Answer], method)
+
+    return asked
+
+
 class Calls[Conn: (Connection, AsyncConnection)]:
     """Everything that can be asked of a server, for both clients.
 
@@ -134,7 +169,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
     @call
     def me(self) -> Steps[Me]:
         """Whose key this is, and what it may do."""
-        return self._ask("GET", "/me", parsing.me)
+        return self._ask("GET", "/me", Me)
 
     # Trees
 
@@ -152,32 +187,32 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         In its `language` ("english" by default; "simple" for none) words are stemmed when entries are searched.
         """
         body = _given({"name": name, "description": description, "language": language})
-        return self._ask("POST", "/trees", parsing.tree_info, body=body)
+        return self._ask("POST", "/trees", TreeInfo, body=body)
 
     @call
     def describe(self) -> Steps[TreeDetail]:
         """This client's tree: what it is and how much is in it."""
-        return self._ask("GET", self._at, parsing.tree_detail)
+        return self._ask("GET", self._at, TreeDetail)
 
     @call
     def set_description(self, description: str) -> Steps[TreeInfo]:
-        return self._ask("PATCH", self._at, parsing.tree_info, body={"description": description})
+        return self._ask("PATCH", self._at, TreeInfo, body={"description": description})
 
     @call
     def set_language(self, language: str) -> Steps[TreeInfo]:
         """Let the tree's entries be found by the words of another language."""
-        return self._ask("PATCH", self._at, parsing.tree_info, body={"language": language})
+        return self._ask("PATCH", self._at, TreeInfo, body={"language": language})
 
     @call
     def clone_tree(self, name: str, *, revision: int | None = None) -> Steps[TreeInfo]:
         """Make a new tree with the files of this one, as of a revision. This client stays on its own tree."""
         body = _given({"name": name, "revision": revision})
-        return self._ask("POST", f"{self._at}:clone", parsing.tree_info, body=body, patience=_IMPORT_SECONDS)
+        return self._ask("POST", f"{self._at}:clone", TreeInfo, body=body, patience=_IMPORT_SECONDS)
 
     @call
     def archive_tree(self) -> Steps[TreeInfo]:
         """Make this client's tree read-only, for good."""
-        return self._ask("POST", f"{self._at}:archive", parsing.tree_info, body={})
+        return self._ask("POST", f"{self._at}:archive", TreeInfo, body={})
 
     @call
     def delete_tree(self) -> Steps[None]:
@@ -195,7 +230,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
 
     @call
     def get_key(self, key_id: str) -> Steps[KeyInfo]:
-        return self._ask("GET", _key(key_id), parsing.key_info)
+        return self._ask("GET", _key(key_id), KeyInfo)
 
     @call
     def create_key(
@@ -215,18 +250,18 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             "path_prefix": path_prefix,
             "expires_at": _time(expires_at),
         }
-        return self._ask("POST", "/keys", parsing.new_key, body=_given(body))
+        return self._ask("POST", "/keys", NewKey, body=_given(body))
 
     @call
     def rotate_key(self, key_id: str, *, overlap_hours: int = 24) -> Steps[NewKey]:
         """Make a new key in the place of another, which works on for the overlap; 0 ends it at once."""
         body = {"overlap_hours": overlap_hours}
-        return self._ask("POST", f"{_key(key_id)}:rotate", parsing.new_key, body=body)
+        return self._ask("POST", f"{_key(key_id)}:rotate", NewKey, body=body)
 
     @call
     def revoke_key(self, key_id: str) -> Steps[KeyInfo]:
         """Shut a key out, for good."""
-        return self._ask("DELETE", _key(key_id), parsing.key_info)
+        return self._ask("DELETE", _key(key_id), KeyInfo)
 
     @call
     def usage(self, *, since: date | None = None, until: date | None = None) -> Steps[Usage]:
@@ -234,18 +269,15 @@ class Calls[Conn: (Connection, AsyncConnection)]:
 
         Needs a key with the scope "admin" that opens every tree. Requests are counted a minute late.
         """
-        days = {"since": since, "until": until, "limit": _LARGEST_PAGE}
-
-        def after(cursor: str | None) -> Steps[Page[KeyUsage]]:
-            query = {**days, "cursor": cursor}
-            return self._ask("GET", "/usage", lambda data: parsing.page(data, parsing.key_usage), query=query)
-
-        counted = yield from _all_items(after)
-        return (
-            yield from self._ask(
-                "GET", "/usage", lambda data: parsing.usage(data, counted), query={"limit": 1}
-            )
-        )
+        query: dict[str, object] = {"since": since, "until": until, "limit": _LARGEST_PAGE}
+        requests: list[DayUsage] = []
+        while True:
+            page: UsagePage = yield from self._ask("GET", "/usage", UsagePage, query=query)
+            requests += page.items
+            if page.next is None:
+                stored = page.stored
+                return Usage(stored.trees, stored.files, stored.entries, stored.bytes, requests)
+            query = {**query, "cursor": page.next}
 
     # Files
 
@@ -278,7 +310,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             self._file(path),
             query={"offset": offset, "limit": limit, **_as_of(revision)},
         )
-        return _parsed(response, lambda data: parsing.window(data, _etag(response)))
+        return _parsed(response, Window)
 
     @call
     def read_bytes(self, path: str, *, revision: AsOf | None = None) -> Steps[FileBytes]:
@@ -330,7 +362,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             response = yield from self._connection.send(
                 "PUT", self._file(path), content=data, headers=headers
             )
-        return _parsed(response, lambda data: parsing.written(data, _etag(response)))
+        return _parsed(response, Written)
 
     @call
     def edit_file(
@@ -345,14 +377,15 @@ class Calls[Conn: (Connection, AsyncConnection)]:
     ) -> Steps[Edited]:
         """Replace the one exact occurrence of `old_string` (every one with `replace_all`); else EditRefused."""
         body = {"old_string": old_string, "new_string": new_string, "replace_all": replace_all}
-        return self._patch(path, body, if_match=if_match, message=message)
+        return self._patch(path, body, Edited, if_match=if_match, message=message)
 
     @call
     def append_file(
         self, path: str, text: str, *, if_match: str | None = None, message: str = ""
     ) -> Steps[Edited]:
         """Add text to the end of a file, as it is; the file is made when it isn't there."""
-        return self._patch(path, {"append": text}, if_match=if_match, message=message)
+        added = yield from self._patch(path, {"append": text}, Written, if_match=if_match, message=message)
+        return Edited(added.path, added.revision, 0, added.size, added.etag, warnings=added.warnings)
 
     @call
     def delete(self, path: str, *, recursive: bool = False, if_match: str | None = None) -> Steps[Deleted]:
@@ -360,7 +393,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         return self._ask(
             "DELETE",
             self._file(path),
-            parsing.deleted,
+            Deleted,
             query={"recursive": recursive or None},
             headers=_preconditions(if_match),
         )
@@ -371,7 +404,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
     ) -> Steps[Moved]:
         """Rename a file or a folder with everything in it."""
         body = {"source": _canonical(source), "destination": _canonical(destination), "overwrite": overwrite}
-        return self._ask("POST", f"{self._at}/files:move", parsing.moved, body=_with_message(body, message))
+        return self._ask("POST", f"{self._at}/files:move", Moved, body=_with_message(body, message))
 
     @call
     def grep(
@@ -385,22 +418,22 @@ class Calls[Conn: (Connection, AsyncConnection)]:
     ) -> Steps[Matches]:
         """The lines that hold `pattern`, literally, in files by path; `truncated` when there are more."""
         body = {"pattern": pattern, "path": _folder(path), "glob": glob, "max_count": max_count}
-        return self._question("files:grep", parsing.matches, body, revision=revision)
+        return self._question("files:grep", Matches, body, revision=revision)
 
     @call
     def glob(self, pattern: str, *, path: str = "/", revision: AsOf | None = None) -> Steps[FoundFiles]:
         """The files below `path` whose names match `pattern`, by path."""
         body = {"pattern": pattern, "path": _folder(path)}
-        return self._question("files:glob", parsing.found_files, body, revision=revision)
+        return self._question("files:glob", FoundFiles, body, revision=revision)
 
     @call
     def upload_files(self, files: Sequence[tuple[str, bytes]]) -> Steps[list[Uploaded]]:
         """Write many files in one revision; each has its own verdict, in order, and a bad one stops no other."""
         items = [{"path": path, "content": _base64(content)} for path, content in files]
-        answer = yield from self._ask(
+        answer: list[Uploaded] = yield from self._ask_all(
             "POST",
             f"{self._at}/files:upload",
-            lambda data: [parsing.uploaded(item) for item in parsing.objects(data, "items")],
+            Items[Uploaded],
             body={"files": items},
         )
         return _one_for_each(answer, items)
@@ -408,10 +441,8 @@ class Calls[Conn: (Connection, AsyncConnection)]:
     @call
     def download_files(self, paths: Sequence[str]) -> Steps[list[Downloaded]]:
         """Many whole files, each with its own verdict, in order."""
-        answer = yield from self._question(
-            "files:download",
-            lambda data: [parsing.downloaded(item) for item in parsing.objects(data, "items")],
-            {"paths": list(paths)},
+        answer: list[Downloaded] = yield from self._ask_all(
+            "POST", f"{self._at}/files:download", Items[Downloaded], body={"paths": list(paths)}
         )
         return _one_for_each(answer, paths)
 
@@ -420,169 +451,53 @@ class Calls[Conn: (Connection, AsyncConnection)]:
     @call
     def scaffold(self) -> Steps[list[str]]:
         """Make what is missing of an empty memory: indexes and headings. The paths that were made."""
-        return self._ask("POST", f"{self._at}:scaffold", lambda data: list(parsing.texts(data, "created")))
+        made: Scaffolded = yield from self._ask("POST", f"{self._at}:scaffold", Scaffolded)
+        return [*made.created]
 
-    @call
-    def list_entries(
-        self,
-        *,
-        kind: MemoryKind | None = None,
-        category: MemoryCategory | None = None,
-        tags: Sequence[str] = (),
-        source: str | None = None,
-        confidence: Confidence | None = None,
-        status: Status | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        path_prefix: str | None = None,
-        metadata: Mapping[str, object] | None = None,
-        cursor: str | None = None,
-        limit: int | None = None,
-        revision: AsOf | None = None,
-    ) -> Steps[Page[EntryRead]]:
+    @asking(EntriesRequest)
+    def list_entries(self, asked: EntriesRequest) -> Steps[Page[EntryRead]]:
         """One page of the entries that pass all the filters, newest first.
 
         `metadata` has for each name a value, or an object of operators: `{"project": "apollo", "n": {"gte": 3}}`.
         """
-        query = {
-            "kind": kind,
-            "category": category,
-            "tag": list(tags) or None,
-            "source": source,
-            "confidence": confidence,
-            "status": status,
-            "since": _utc(since),
-            "until": _utc(until),
-            "path_prefix": path_prefix,
-            "metadata": None if metadata is None else json.dumps(dict(metadata)),
-            "cursor": cursor,
-            "limit": limit,
-            **_as_of(revision),
-        }
-        return self._ask(
-            "GET",
-            f"{self._at}/entries",
-            lambda data: parsing.page(data, parsing.entry_read),
-            query=query,
-        )
+        query = given(asked) | _as_of(asked.revision)
+        if "metadata" in query:
+            query["metadata"] = json.dumps(query["metadata"])
+        return self._ask("GET", f"{self._at}/entries", Page[EntryRead], query=query)
 
     @call
     def get_entry(self, entry_id: str, *, revision: AsOf | None = None) -> Steps[EntryRead]:
         """One entry by its id; NotFound when there is none."""
         if not entry_id:
             raise InvalidRequest("An entry id is needed.")
-        return self._ask("GET", self._entry(entry_id), parsing.entry_read, query=_as_of(revision))
+        return self._ask("GET", self._entry(entry_id), EntryRead, query=_as_of(revision))
 
-    @call
-    def add_entry(
-        self,
-        category: MemoryCategory,
-        body: str,
-        *,
-        summary: str | None = None,
-        tags: Sequence[str] = (),
-        source: str = "agent",
-        confidence: Confidence = Confidence.MEDIUM,
-        title: str | None = None,
-        when: datetime | None = None,
-        supersedes: str | None = None,
-        expires_at: datetime | Kept | None = Kept.KEPT,
-        metadata: Mapping[str, object] | None = None,
-        message: str = "",
-    ) -> Steps[EntryWritten]:
+    @asking(EntryRequest)
+    def add_entry(self, asked: EntryRequest) -> Steps[EntryWritten]:
         """Store an entry in the file that its category has; with `supersedes`, retire that one with it.
 
         `metadata` are further keys of its frontmatter: names with text, a number, a boolean, or a list of these.
         Where it is None, and where `expires_at` is not given, they are those of the entry that is superseded. A
         `summary` of None is none, or the first line of the body where the superseded entry has a summary.
         """
-        fields = {
-            "category": category,
-            "body": body,
-            "summary": summary,
-            "tags": list(tags),
-            "source": source,
-            "confidence": confidence,
-            "title": title,
-            "when": _time(when),
-            "supersedes": supersedes,
-            "metadata": None if metadata is None else dict(metadata),
-            "message": message or None,
-        }
-        sent = _given(fields) | _expiry(expires_at)
-        return self._ask("POST", f"{self._at}/entries", parsing.entry_written, body=sent)
+        return self._ask("POST", f"{self._at}/entries", EntryWritten, body=given(asked))
 
-    @call
-    def supersede_entry(
-        self,
-        entry_id: str,
-        body: str,
-        *,
-        category: MemoryCategory | None = None,
-        summary: str | None = None,
-        tags: Sequence[str] | None = None,
-        source: str = "agent",
-        confidence: Confidence = Confidence.MEDIUM,
-        title: str | None = None,
-        when: datetime | None = None,
-        expires_at: datetime | Kept | None = Kept.KEPT,
-        metadata: Mapping[str, object] | None = None,
-        message: str = "",
-    ) -> Steps[EntryWritten]:
+    @asking(SuccessorRequest)
+    def supersede_entry(self, asked: SuccessorRequest) -> Steps[EntryWritten]:
         """Put a new entry in an entry's place. Category, tags and metadata that are None are kept, and so is an
         expiry that is not given; None of it stays. A summary that is None is made from the body where the old one
         has any. A procedure stays in its file unless it gets a `title`.
         """
-        fields = {
-            "category": category,
-            "body": body,
-            "summary": summary,
-            "tags": None if tags is None else list(tags),
-            "source": source,
-            "confidence": confidence,
-            "title": title,
-            "when": _time(when),
-            "metadata": None if metadata is None else dict(metadata),
-            "message": message or None,
-        }
-        sent = _given(fields) | _expiry(expires_at)
-        return self._ask("POST", f"{self._entry(entry_id)}:supersede", parsing.entry_written, body=sent)
+        at = f"{self._entry(asked.entry_id)}:supersede"
+        return self._ask("POST", at, EntryWritten, body=given(asked))
 
     @call
     def retire_entry(self, entry_id: str, *, if_match: str | None = None) -> Steps[EntryRetired]:
         """Take an entry out of its file; the history keeps it."""
-        return self._ask(
-            "DELETE", self._entry(entry_id), parsing.entry_retired, headers=_preconditions(if_match)
-        )
+        return self._ask("DELETE", self._entry(entry_id), EntryRetired, headers=_preconditions(if_match))
 
-    @call
-    def search(
-        self,
-        query: str = "",
-        *,
-        mode: SearchMode = "hybrid",
-        kind: MemoryKind | None = None,
-        category: MemoryCategory | None = None,
-        tags: Sequence[str] = (),
-        any_tags: Sequence[str] = (),
-        source: str | None = None,
-        actor: str | None = None,
-        confidence: Confidence | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        path_prefix: str | None = None,
-        metadata: Mapping[str, object] | None = None,
-        include_superseded: bool = False,
-        recency: bool = False,
-        timezone: str | None = None,
-        scoring: Scoring = "memsvc",
-        half_life_days: float | None = None,
-        use_confidence: bool | None = None,
-        authority_weights: Mapping[MemoryKind, float] | None = None,
-        cursor: str | None = None,
-        limit: int | None = None,
-        revision: AsOf | None = None,
-    ) -> Steps[Page[Hit]]:
+    @asking(SearchRequest)
+    def search(self, asked: SearchRequest) -> Steps[HitsPage]:
         """One page of the entries that answer `query`, best first, by words and by meaning ("hybrid").
 
         Also by one of them ("lexical", "semantic"); or those that hold all the words, or the text as it stands,
@@ -590,51 +505,27 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         first; `timezone` is where the days of a question about "yesterday" begin. With the `scoring` "mneme" the hits
         are ranked as Mneme ranks them, by the three arguments behind it. `metadata` is as for `list_entries`.
         """
-        fields = {
-            "query": query,
-            "mode": mode,
-            "kind": kind,
-            "category": category,
-            "tags": list(tags) or None,
-            "any_tags": list(any_tags) or None,
-            "source": source,
-            "actor": actor,
-            "confidence": confidence,
-            "since": _time(since),
-            "until": _time(until),
-            "path_prefix": None if path_prefix is None else _folder(path_prefix),
-            "metadata": None if metadata is None else dict(metadata),
-            "include_superseded": include_superseded,
-            "recency": recency,
-            "timezone": timezone,
-            "scoring": scoring,
-            "half_life_days": half_life_days,
-            "use_confidence": use_confidence,
-            "authority_weights": None if authority_weights is None else dict(authority_weights),
-            "cursor": cursor,
-            "limit": limit,
-        }
-        return self._question(
-            "search", lambda data: parsing.page(data, parsing.hit), fields, revision=revision
-        )
+        return self._question("search", HitsPage, given(asked), revision=asked.revision)
 
     @call
     def recent_episodes(
         self, *, since: datetime | None = None, limit: int | None = None
     ) -> Steps[list[EntryRead]]:
         """The newest `limit` active episodes, oldest first."""
-        return self._ask(
+        return self._ask_all(
             "GET",
             f"{self._at}/episodes",
-            lambda data: [parsing.entry_read(item) for item in parsing.objects(data, "items")],
+            Items[EntryRead],
             query={"since": _utc(since), "limit": limit},
         )
 
     @call
-    def read_index(self, kind: MemoryKind | None = None, *, revision: AsOf | None = None) -> Steps[IndexView]:
+    def read_index(
+        self, kind: MemoryKind | None = None, *, revision: AsOf | None = None
+    ) -> Steps[RouterIndex]:
         """The router index of a kind, or the root one."""
         query = {"kind": kind, **_as_of(revision)}
-        return self._ask("GET", f"{self._at}/index", parsing.index_view, query=query)
+        return self._ask("GET", f"{self._at}/index", RouterIndex, query=query)
 
     # Prompts
 
@@ -676,7 +567,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         )
         if response.status_code == httpx.codes.NOT_MODIFIED:
             return None
-        return _parsed(response, lambda data: parsing.context(data, _etag(response)))
+        return _parsed(response, Context)
 
     @call
     def context_for(
@@ -702,45 +593,23 @@ class Calls[Conn: (Connection, AsyncConnection)]:
 
     # History
 
-    @call
-    def list_revisions(
-        self,
-        *,
-        actor: str | None = None,
-        path: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        cursor: str | None = None,
-        limit: int | None = None,
-    ) -> Steps[Page[Revision]]:
+    @asking(RevisionsRequest)
+    def list_revisions(self, asked: RevisionsRequest) -> Steps[Page[RevisionRead]]:
         """One page of the tree's revisions, newest first: by an actor's id, of a file or folder, of a time."""
-        query = {
-            "actor": actor,
-            "path": None if path is None else _folder(path),
-            "since": _utc(since),
-            "until": _utc(until),
-            "cursor": cursor,
-            "limit": limit,
-        }
-        return self._ask(
-            "GET",
-            f"{self._at}/revisions",
-            lambda data: parsing.page(data, parsing.revision),
-            query=query,
-        )
+        return self._ask("GET", f"{self._at}/revisions", Page[RevisionRead], query=given(asked))
 
     @call
     def get_revision(self, number: int) -> Steps[RevisionDetail]:
         """A revision with the files and entries that it changed."""
-        return self._ask("GET", self._revision(number), parsing.revision_detail)
+        return self._ask("GET", self._revision(number), RevisionDetail)
 
     @call
     def diff(self, old: int, new: int | None = None, *, path: str | None = None) -> Steps[list[FileDiff]]:
         """How each file, or those at and below `path`, differs between a revision and another one, or now."""
-        return self._ask(
+        return self._ask_all(
             "GET",
             f"{self._revision(old)}/diff",
-            lambda data: [parsing.file_diff(item) for item in parsing.objects(data, "items")],
+            Items[FileDiff],
             query={"against": new, "path": None if path is None else _folder(path)},
         )
 
@@ -748,20 +617,20 @@ class Calls[Conn: (Connection, AsyncConnection)]:
     def blame(self, path: str, *, revision: AsOf | None = None) -> Steps[Blame]:
         """For each line of a text file, the revision that last changed it."""
         query = {"path": _canonical(path), **_as_of(revision)}
-        return self._ask("GET", f"{self._at}/blame", parsing.blame, query=query)
+        return self._ask("GET", f"{self._at}/blame", Blame, query=query)
 
     @call
-    def entry_accesses(self, entry_id: str) -> Steps[Accesses]:
+    def entry_accesses(self, entry_id: str) -> Steps[EntryAccesses]:
         """How often an entry was found or read, and when last, as far as it is written: up to a minute late."""
-        return self._ask("GET", f"{self._entry(entry_id)}/accesses", parsing.accesses)
+        return self._ask("GET", f"{self._entry(entry_id)}/accesses", EntryAccesses)
 
     @call
     def entry_history(self, entry_id: str) -> Steps[list[EntryVersion]]:
         """What an entry was from revision to revision, and before it those that it superseded; oldest first."""
-        return self._ask(
+        return self._ask_all(
             "GET",
             f"{self._entry(entry_id)}/history",
-            lambda data: [parsing.entry_version(item) for item in parsing.objects(data, "items")],
+            Items[EntryVersion],
         )
 
     @call
@@ -775,43 +644,22 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         """Bring one entry back as it was; the rest of its file stays as it is."""
         return self._restore(revision, {"entry": entry_id}, message)
 
-    @call
-    def undo(
-        self,
-        *,
-        revision: int | None = None,
-        actor: str | None = None,
-        since: int | None = None,
-        dry_run: bool = False,
-        skip_conflicts: bool = False,
-        message: str = "",
-    ) -> Steps[Undone]:
+    @asking(UndoRequest)
+    def undo(self, asked: UndoRequest) -> Steps[Undone]:
         """Take back what one revision, or one actor from the revision `since` on, did; what others did stays.
 
         UndoRefused when something has changed since in the same place, unless `skip_conflicts` asks for the rest.
         With `dry_run` nothing is changed, and the answer says what would be.
         """
-        fields = {
-            "revision": revision,
-            "actor": actor,
-            "since": since,
-            "dry_run": dry_run or None,
-            "skip_conflicts": skip_conflicts or None,
-        }
-        return self._ask(
-            "POST",
-            f"{self._at}:undo",
-            parsing.undone,
-            body=_with_message(_given(fields), message),
-        )
+        return self._ask("POST", f"{self._at}:undo", Undone, body=given(asked))
 
     # The whole tree
 
     @call
-    def batch(self, operations: Sequence[Mapping[str, object]], *, message: str = "") -> Steps[BatchResult]:
+    def batch(self, operations: Sequence[Mapping[str, object]], *, message: str = "") -> Steps[BatchOfAny]:
         """Many changes in one revision, all or none; each is an object with `op` and the fields of its call."""
         body = _with_message({"operations": list(operations)}, message)
-        return self._ask("POST", f"{self._at}/batch", parsing.batch_result, body=body)
+        return self._ask("POST", f"{self._at}/batch", BatchResult[Mapping[str, object]], body=body)
 
     @call
     def import_zip(
@@ -846,11 +694,11 @@ class Calls[Conn: (Connection, AsyncConnection)]:
 
     def _trees_after(self, cursor: str | None) -> Steps[Page[TreeInfo]]:
         query = {"cursor": cursor, "limit": _LARGEST_PAGE}
-        return self._ask("GET", "/trees", lambda data: parsing.page(data, parsing.tree_info), query=query)
+        return self._ask("GET", "/trees", Page[TreeInfo], query=query)
 
     def _keys_after(self, cursor: str | None) -> Steps[Page[KeyInfo]]:
         query = {"cursor": cursor, "limit": _LARGEST_PAGE}
-        return self._ask("GET", "/keys", lambda data: parsing.page(data, parsing.key_info), query=query)
+        return self._ask("GET", "/keys", Page[KeyInfo], query=query)
 
     def _bytes(self, path: str, revision: AsOf | None) -> Steps[FileBytes]:
         response = yield from self._connection.send(
@@ -874,7 +722,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         return self._ask(
             "POST",
             f"{self._at}/imports",
-            parsing.import_report,
+            ImportReport,
             query={
                 "dry_run": dry_run or None,
                 "format": format,
@@ -899,7 +747,7 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         return self._ask(
             "POST",
             f"{self._revision(revision)}:restore",
-            parsing.restored,
+            Restored,
             body=_with_message(body, message),
         )
 
@@ -916,49 +764,58 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         return self._ask(
             "GET",
             f"{self._at}/files",
-            lambda data: parsing.page(data, parsing.listed),
+            Page[Listed],
             query=query,
         )
 
     def _context(self, query: Mapping[str, object]) -> Steps[Context]:
         response = yield from self._connection.send("GET", f"{self._at}/context", query=query)
-        return _parsed(response, lambda data: parsing.context(data, _etag(response)))
+        return _parsed(response, Context)
 
-    def _patch(
-        self, path: str, body: Mapping[str, object], *, if_match: str | None, message: str
-    ) -> Steps[Edited]:
+    def _patch[Answer](
+        self, path: str, body: Mapping[str, object], kind: type[Answer], *, if_match: str | None, message: str
+    ) -> Steps[Answer]:
         response = yield from self._connection.send(
             "PATCH", self._file(path), body=_with_message(body, message), headers=_preconditions(if_match)
         )
-        return _parsed(response, lambda data: parsing.edited(data, _etag(response)))
+        return _parsed(response, kind)
 
     def _question[Answer](
         self,
         name: str,
-        parse: Callable[[parsing.Json], Answer],
+        kind: type[Answer],
         body: Mapping[str, object],
         *,
         revision: AsOf | None = None,
     ) -> Steps[Answer]:
         """A POST that only reads."""
-        return self._ask("POST", f"{self._at}/{name}", parse, body=_given({**body, **_as_of(revision)}))
+        return self._ask("POST", f"{self._at}/{name}", kind, body=_given({**body, **_as_of(revision)}))
+
+    def _ask_all[Item](
+        self, method: str, path: str, kind: type[Items[Item]], **request: Unpack[RequestParts]
+    ) -> Steps[list[Item]]:
+        answer: Items[Item] = yield from self._ask(method, path, kind, **request)
+        return [*answer.items]
 
     def _ask[Answer](
-        self, method: str, path: str, parse: Callable[[parsing.Json], Answer], **request: Unpack[RequestParts]
+        self, method: str, path: str, kind: type[Answer], **request: Unpack[RequestParts]
     ) -> Steps[Answer]:
         response = yield from self._connection.send(method, path, **request)
-        return _parsed(response, parse)
+        return _parsed(response, kind)
 
 
-def _parsed[Answer](response: httpx.Response, parse: Callable[[parsing.Json], Answer]) -> Answer:
+def _parsed[Answer](response: httpx.Response, kind: type[Answer]) -> Answer:
     data = json_object(response)
     try:
-        return parse(data)
+        answer = from_json(kind, data)
     except ValueError as error:
         raise UnexpectedAnswer(
             f"The server's answer can't be read: {error}. Client and server may be of different versions.",
             status=response.status_code,
         ) from error
+    if hasattr(answer, "etag"):
+        return cast(Answer, replace(cast(Any, answer), etag=_etag(response)))
+    return answer
 
 
 def _all_items[Item](page_after: Callable[[str | None], Steps[Page[Item]]]) -> Steps[list[Item]]:
@@ -1033,10 +890,6 @@ def _about(
 
 def _given(fields: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _expiry(at: datetime | Kept | None) -> dict[str, object]:
-    return {} if isinstance(at, Kept) else {"expires_at": _time(at)}
 
 
 def _with_message(body: Mapping[str, object], message: str) -> dict[str, object]:

@@ -17,6 +17,7 @@ from memsvc.client.errors import Conflict, MemsvcError, NotFound, PreconditionFa
 from memsvc.client.http import MemsvcClient
 from memsvc.client.records import Told
 from memsvc.contract.errors import ErrorCode
+from memsvc.contract.files import warnings_text
 from memsvc.format import count_lines, dominant_newline, places_of, plain_line_ends, text_lines
 from memsvc.format.refusals import sendable
 
@@ -278,8 +279,7 @@ def _missing(path: str) -> _Refused:
 
 
 def _told(done: Told) -> str:
-    lines = [f"- line {each.line}: {each.reason}" for each in done.warnings]
-    return "\n".join(["", "Take care:", *lines]) if lines else ""
+    return f"\nTake care:\n{warnings_text(done.warnings)}" if done.warnings else ""
 
 
 # Lines

@@ -16,7 +16,7 @@ from memsvc.tree import reads
 from memsvc.tree.access import Access
 from memsvc.tree.errors import TreeError
 from memsvc.tree.models import File, Revision, Tree
-from memsvc.tree.visibility import standing
+from memsvc.tree.visibility import live_at
 from tenants.actors import SYSTEM
 
 MAX_SHOWN_BYTES = MAX_BODY_BYTES
@@ -56,7 +56,7 @@ class FileAdmin(ReadOnlyAdmin):
     ordering = ("tenant", "tree", "path")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).filter(standing(None))
+        return super().get_queryset(request).filter(live_at(None))
 
     @admin.display(description="content")
     def content(self, file: File) -> SafeString:
@@ -99,7 +99,7 @@ class EntryAdmin(ReadOnlyAdmin):
     ordering = ("-created", "-pk")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        return super().get_queryset(request).filter(standing(None))
+        return super().get_queryset(request).filter(live_at(None))
 
     @admin.display(ordering="file__path")
     def path(self, entry: Entry) -> str:

@@ -15,6 +15,7 @@ from memsvc.format.documents import (
     superseded,
     with_superseded,
 )
+from memsvc.format.drafts import EntryDraft
 from memsvc.format.entries import (
     CONFIDENCE_NUMBERS,
     DEFAULT_SOURCE,
@@ -155,6 +156,7 @@ __all__ = [
     "BlockKind",
     "CodedError",
     "Confidence",
+    "EntryDraft",
     "FormatError",
     "IndexRow",
     "InvalidEntry",

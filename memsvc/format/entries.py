@@ -110,8 +110,8 @@ class UnusableEntry(Exception):
 
 def new_entry_id(when: datetime | None = None) -> str:
     """Make an id that no other entry has: `mem_`, the date of `when` (default now) in UTC, 16 hex digits."""
-    moment = in_utc(when)
-    return f"mem_{moment.year:04}-{moment.month:02}-{moment.day:02}_{secrets.token_hex(8)}"
+    instant = in_utc(when)
+    return f"mem_{instant.year:04}-{instant.month:02}-{instant.day:02}_{secrets.token_hex(8)}"
 
 
 # --- reading -----------------------------------------------------------------------------------------------------

@@ -96,8 +96,8 @@ def in_utc(when: datetime | None) -> datetime:
 
 def shard_label(when: datetime | None = None) -> str:
     """Return the month, in UTC, whose file an episode of `when` (default now) belongs to: `2026-08`."""
-    moment = in_utc(when)
-    return f"{moment.year:04}-{moment.month:02}"
+    instant = in_utc(when)
+    return f"{instant.year:04}-{instant.month:02}"
 
 
 MAX_TITLE_BYTES = 1024 * 1024

@@ -16,17 +16,17 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from memsvc.contract.entries import EntryRead
+from memsvc.database.batching import Batch
+from memsvc.database.ids import uuid7
 from memsvc.recall.models import AccessCount
 from memsvc.tree import reads, statements
 from memsvc.tree.access import Access
-from memsvc.tree.moment import moment
 from memsvc.tree.reads import EntryFilter
 from memsvc.tree.reads.entries import matching
-from memsvc.tree.results import EntryRead
-from memsvc.tree.scope import deriving
-from memsvc.tree.visibility import standing_sql
-from tenants.batching import Batch
-from tenants.ids import uuid7
+from memsvc.tree.scope import unlocked_transaction
+from memsvc.tree.snapshot import snapshot
+from memsvc.tree.visibility import live_at_sql
 
 # Whoever comes with more has counted something else, and sums must stay within a bigint.
 MAX_COUNT: Final = 2**53
@@ -54,7 +54,7 @@ INSERT INTO recall_accesscount (id, tenant_id, tree_id, block_id, count, last_at
 SELECT noted.id, b.tenant_id, b.tree_id, b.id, noted.count, noted.last_at
 FROM unnest(%s::uuid[], %s::text[], %s::bigint[], %s::timestamptz[]) AS noted (id, entry_id, count, last_at)
 JOIN tree_block b ON b.tenant_id = %s AND b.tree_id = %s AND b.entry_id = noted.entry_id
-    AND {standing_sql("b")} AND b.kind = 'entry' AND NOT b.duplicate
+    AND {live_at_sql("b")} AND b.kind = 'entry' AND NOT b.duplicate
 JOIN tree_tree t ON t.tenant_id = b.tenant_id AND t.id = b.tree_id
 ORDER BY b.entry_id FOR KEY SHARE OF b, t SKIP LOCKED
 ON CONFLICT (tenant_id, tree_id, block_id) DO UPDATE
@@ -104,7 +104,7 @@ def get_entry(access: Access, entry_id: str, *, revision: int | None = None) -> 
 def accesses_of(access: Access, entry_ids: Collection[str]) -> dict[str, Accesses]:
     """What is written of entries that the access sees, by id; those that were never accessed are not in it."""
     tree = access.tree
-    with moment(access) as now:
+    with snapshot(access) as now:
         entries = matching(now, _EVERY).filter(entry_id__in=entry_ids, duplicate=False)
         counts = AccessCount.objects.filter(tenant_id=tree.tenant_id, tree_id=tree.pk, block__in=entries)
         rows = counts.values_list("block__entry_id", "count", "last_at")
@@ -115,7 +115,7 @@ def add_accesses(access: Access, counted: Mapping[str, Accesses]) -> None:
     """Add what was counted elsewhere, by entry id; ids that the tree doesn't have are passed over."""
     if not counted:
         return
-    with deriving(access.tree):
+    with unlocked_transaction(access.tree):
         _write(access.tree.tenant_id, access.tree.pk, counted)
 
 

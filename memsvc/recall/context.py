@@ -2,15 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from memsvc import format as memory_format
+from memsvc.contract.context import Context, ContextFormat
 from memsvc.format import MemoryCategory
-from memsvc.recall import harness, shapes
+from memsvc.recall import harness, templates
 from memsvc.recall.accesses import note_accesses
+from memsvc.recall.budget import Packer
 from memsvc.recall.notebooks import (
     CHARACTERS_A_TOKEN,
     MAX_LINES,
@@ -19,15 +20,14 @@ from memsvc.recall.notebooks import (
     notebook_path,
     notebook_tokens,
 )
-from memsvc.recall.packing import Packer
 from memsvc.recall.search import Mode, Query, query_vector, search_uncounted
-from memsvc.recall.shapes import Part, Piece, Shape
-from memsvc.recall.tokens import token_counter
+from memsvc.recall.templates import Part, Piece, Shape
+from memsvc.recall.tokens import estimated
 from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound, IsFolder
-from memsvc.tree.moment import moment
 from memsvc.tree.reads import EntryFilter, list_entries, read_file
 from memsvc.tree.reads.entries import MAX_QUERY_BYTES
+from memsvc.tree.snapshot import snapshot
 
 DEFAULT_BUDGET: Final = 2000
 MAX_BUDGET: Final = 32_000
@@ -41,43 +41,10 @@ _FEWEST, _MOST = 20, 300
 _RULES: Final = (MemoryCategory.PREFERENCES, MemoryCategory.RULES)
 
 
-class ContextFormat(StrEnum):
-    MARKDOWN = "markdown"
-    XML = "xml"
-    MESSAGES = "messages"
-    PYDANTIC_DEEP = "pydantic-deep"
-    HARNESS = "harness"
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """`entries` are the ids of what is in the block, in its order; `left_out` counts what had no room there.
-
-    `duplicates` has for an entry in the block the ids of equal ones that it stands for. `left_out` is of entries, in a
-    notebook of lines (and of topic files). `tokens` are never more than `budget`.
-    """
-
-    format: ContextFormat
-    content: str
-    tokens: int
-    budget: int
-    entries: list[str]
-    left_out: int
-    revision: int
-    duplicates: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-    @property
-    def etag(self) -> str:
-        """Changes when the block does, whatever else happens in the tree."""
-        equal = {entry_id: [*ids] for entry_id, ids in self.duplicates.items()}
-        told = json.dumps([self.format, self.content, self.budget, self.entries, self.left_out, equal])
-        return hashlib.sha256(told.encode()).hexdigest()[:32]
-
-
 _SHAPES: Final[Mapping[ContextFormat, Callable[[int], Shape]]] = {
-    ContextFormat.MARKDOWN: shapes.markdown,
-    ContextFormat.XML: shapes.xml,
-    ContextFormat.MESSAGES: shapes.messages,
+    ContextFormat.MARKDOWN: templates.markdown,
+    ContextFormat.XML: templates.xml,
+    ContextFormat.MESSAGES: templates.messages,
 }
 
 
@@ -98,13 +65,13 @@ def context(
     # Now, because a model may think for seconds and below a transaction is open. Its answer is kept for then.
     mode = Mode.HYBRID if text and query_vector(text) else Mode.LEXICAL
     limit = max(_FEWEST, min(budget // _TOKENS_AN_ENTRY, _MOST))
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         seen = now.tree.revision if revision is None else revision
         rules = _rules(access, limit, revision)
         others = _answers(access, Query(text=text, mode=mode), limit, revision) if text else []
         if not others and not (text and rules):
             others = _newest(access, limit, revision)
-    packer = Packer(_SHAPES[format](budget), budget, token_counter())
+    packer = Packer(_SHAPES[format](budget), budget, estimated)
     packer.add(rules, share=RULES_SHARE if text else 1.0)
     packer.add(_without(others, packer.entries))
     if not packer.entries:
@@ -114,8 +81,19 @@ def context(
     if revision is None:
         note_accesses(access, entries)
     left_out = len(_ids([*rules, *others]) - _ids(packer.pieces))
-    duplicates = {piece.entry.entry_id: piece.duplicates for piece in packer.pieces if piece.duplicates}
-    return Context(format, content, tokens, budget, entries, left_out, seen, duplicates)
+    duplicates = {piece.entry.entry_id: [*piece.duplicates] for piece in packer.pieces if piece.duplicates}
+    return _tagged(
+        Context(
+            format=format,
+            content=content,
+            tokens=tokens,
+            budget=budget,
+            entries=entries,
+            duplicates=duplicates,
+            left_out=left_out,
+            revision=seen,
+        )
+    )
 
 
 def notebook_context(
@@ -133,14 +111,12 @@ def notebook_context(
     counted as four characters here, as it is there. Raises `InvalidPath` and `RevisionNotFound`.
     """
     path = notebook_path(agent)
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         seen = now.tree.revision if revision is None else revision
         content = _notebook(access, path, revision)
     room, most = (NOTEBOOK_BUDGET, max_lines) if budget is None else (budget, None)
     shown = excerpt(agent, content, keep=keep, max_lines=most, characters=room * CHARACTERS_A_TOKEN)
-    return Context(
-        ContextFormat.PYDANTIC_DEEP, shown.text, notebook_tokens(shown.text), room, [], shown.dropped, seen
-    )
+    return _of_notebook(ContextFormat.PYDANTIC_DEEP, shown.text, room, shown.dropped, seen)
 
 
 def harness_context(
@@ -159,15 +135,34 @@ def harness_context(
     """
     path = notebook_path(agent)
     asked = harness.Asked(memory_format.checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES))
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         seen = now.tree.revision if revision is None else revision
         content = _notebook(access, path, revision)
         topics = harness.topics_beside(now, path, asked)
     characters = budget * CHARACTERS_A_TOKEN
     shown = harness.snapshot(content, topics, asked, max_lines=max_lines, characters=characters)
-    return Context(
-        ContextFormat.HARNESS, shown.text, notebook_tokens(shown.text), budget, [], shown.dropped, seen
+    return _of_notebook(ContextFormat.HARNESS, shown.text, budget, shown.dropped, seen)
+
+
+def _of_notebook(format: ContextFormat, content: str, budget: int, left_out: int, revision: int) -> Context:
+    return _tagged(
+        Context(
+            format=format,
+            content=content,
+            tokens=notebook_tokens(content),
+            budget=budget,
+            entries=[],
+            left_out=left_out,
+            revision=revision,
+        )
     )
+
+
+def _tagged(found: Context) -> Context:
+    """With an etag that changes when the block does, whatever else happens in the tree."""
+    equal = {entry_id: [*ids] for entry_id, ids in found.duplicates.items()}
+    told = [found.format, found.content, found.budget, found.entries, found.left_out, equal]
+    return replace(found, etag=hashlib.sha256(json.dumps(told).encode()).hexdigest()[:32])
 
 
 def _notebook(access: Access, path: str, revision: int | None) -> str:
@@ -192,7 +187,7 @@ def _rules(access: Access, limit: int, revision: int | None) -> list[Piece]:
 
 def _answers(access: Access, query: Query, limit: int, revision: int | None) -> list[Piece]:
     hits = search_uncounted(access, query, limit=limit, revision=revision).items
-    return [Piece(Part.RELEVANT, hit.found.entry, hit.score, hit.duplicates) for hit in hits]
+    return [Piece(Part.RELEVANT, hit.entry, hit.score, hit.duplicates) for hit in hits]
 
 
 def _newest(access: Access, limit: int, revision: int | None) -> list[Piece]:

@@ -72,7 +72,7 @@ def _load(name: str) -> Embedder:
         from memsvc.recall.endpoints import Endpoint
 
         return Endpoint(settings.EMBEDDING_URL, settings.EMBEDDING_KEY, settings.EMBEDDING_MODEL)
-    return Foreign(name, _made(name))
+    return ExternalEmbedder(name, _made(name))
 
 
 def _made(path: str) -> Any:
@@ -88,7 +88,7 @@ def _made(path: str) -> Any:
     return made
 
 
-class Foreign:
+class ExternalEmbedder:
     """A LangChain `Embeddings`. Its name is its path and, where it tells one, its model's name."""
 
     def __init__(self, path: str, embeddings: Any) -> None:

@@ -10,8 +10,8 @@ import json
 import unicodedata
 from datetime import datetime
 
+from memsvc.contract.entries import EntryRead
 from memsvc.format import CATEGORY_KIND, MemoryCategory, MemoryKind, in_utc
-from memsvc.tree.results import EntryRead
 
 
 def outline(category: str, created: datetime | None, summary: str) -> tuple[str, ...]:

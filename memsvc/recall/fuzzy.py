@@ -8,12 +8,12 @@ from django.contrib.postgres.search import TrigramWordSimilarity
 from django.db import connection
 from django.db.models.expressions import RawSQL
 
+from memsvc.format.terms import Terms
 from memsvc.format.text import folded
 from memsvc.recall.ranking import BEGINNING, Facts, Ranking
 from memsvc.tree.models import BlockQuerySet
-from memsvc.tree.moment import Moment
 from memsvc.tree.reads.entries import EntryFilter, matching
-from memsvc.tree.words import Terms
+from memsvc.tree.snapshot import Snapshot
 
 # Shorter words are like too many others.
 _SHORTEST = 4
@@ -26,7 +26,7 @@ WEIGHT = 0.7
 
 
 def like(
-    now: Moment, wanted: EntryFilter, asked: Terms, ranking: Ranking, text: str, depth: int = 1
+    now: Snapshot, wanted: EntryFilter, asked: Terms, ranking: Ranking, text: str, depth: int = 1
 ) -> dict[UUID, tuple[float, Facts]]:
     """What entries hold of the words that none holds as written, between 0 and `WEIGHT`.
 

@@ -14,11 +14,11 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce
 
 from memsvc.format import one_line, parent_of
+from memsvc.format.terms import terms
 from memsvc.format.text import spelled
+from memsvc.recall.escaping import printable, without_tags
 from memsvc.recall.notebooks import Excerpt, shortened
-from memsvc.recall.quoting import printable, without_tags
-from memsvc.tree.moment import Moment
-from memsvc.tree.words import terms
+from memsvc.tree.snapshot import Snapshot
 
 _OPENING, _CLOSING = "<memory>\n", "\n</memory>"
 _GUIDANCE: Final = (
@@ -78,7 +78,7 @@ def _pattern(word: str, *, whole: bool) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(stem)}\w{{0,3}}(?!\w)")
 
 
-def topics_beside(now: Moment, notebook: str, asked: Asked) -> Topics:
+def topics_beside(now: Snapshot, notebook: str, asked: Asked) -> Topics:
     """The topic files in a notebook's folder: by how many of the words name and text hold, then the last changed."""
     found = now.files().filter(parent=parent_of(notebook), path__endswith=".md").exclude(path=notebook)
     texts = now.blocks().filter(file_id=OuterRef("content"))

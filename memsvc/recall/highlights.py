@@ -4,9 +4,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
+from memsvc.contract.entries import Highlight
+from memsvc.format.terms import terms
 from memsvc.format.text import spelled_with_places
-from memsvc.recall.hits import Highlight
-from memsvc.tree.words import terms
 
 MOST_HIGHLIGHTS = 3
 _AROUND = 80

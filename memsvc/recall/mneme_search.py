@@ -5,28 +5,34 @@ from uuid import UUID
 
 from django.conf import settings
 
-from memsvc import format
+from memsvc.contract.entries import Hit, HitsPage
 from memsvc.contract.errors import ErrorCode
-from memsvc.format import CATEGORY_KIND, CONFIDENCE_NUMBERS, Confidence, InvalidText, MemoryCategory
+from memsvc.database.rows import prepared
+from memsvc.format import (
+    CATEGORY_KIND,
+    CONFIDENCE_NUMBERS,
+    Confidence,
+    InvalidText,
+    MemoryCategory,
+    checked_text,
+)
 from memsvc.recall.accesses import note_accesses
-from memsvc.recall.choosing import NEAREST, QUESTION, table_of
+from memsvc.recall.candidates import NEAREST, QUESTION, table_of
 from memsvc.recall.embedding import NONE
-from memsvc.recall.hits import Hit, HitsPage
+from memsvc.recall.hit_lines import hits_of
 from memsvc.recall.mneme import CANDIDATES_FOR_EACH, Candidate, Scored, Scoring, retrieve
-from memsvc.recall.places import hits_of
 from memsvc.recall.ranking import QueryVector, as_halfvec
 from memsvc.recall.search import query_vector
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Conflict, Unavailable
-from memsvc.tree.moment import Moment, moment
 from memsvc.tree.reads.entries import (
     EVERY_ACTIVE,
     MAX_FOUND,
     MAX_QUERY_BYTES,
     EntryFilter,
 )
-from tenants.rows import prepared
+from memsvc.tree.snapshot import Snapshot, snapshot
 
 
 class NoEmbedder(Conflict):
@@ -49,20 +55,20 @@ def search_as_mneme(
     Entries whose vectors are not made yet are not found. Raises `NoEmbedder`, `Unavailable` when the model can't
     answer, `InvalidText` (an empty query too) and `RevisionNotFound`.
     """
-    text = format.checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES)
+    text = checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES)
     if not text.strip():
         raise InvalidText("query must not be empty for Mneme's scoring; say what to look for")
     vector = query_vector(text)
     if vector is None:
         raise NoEmbedder if settings.EMBEDDER == NONE else Unavailable
     limit = max(1, min(limit, MAX_FOUND))
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         nearest = _nearest(now, wanted, vector, CANDIDATES_FOR_EACH * limit)
         scored = retrieve(nearest, k=limit, scoring=scoring or Scoring(), now=now.at)
         hits = _hits(now, scored, text)
     if revision is None:
         # A score of 0 says that an entry has nothing to do with the query.
-        note_accesses(access, (hit.found.entry.entry_id for hit in hits if hit.score))
+        note_accesses(access, (hit.entry.entry_id for hit in hits if hit.score))
     return HitsPage(hits, next=None)
 
 
@@ -74,7 +80,7 @@ ORDER BY nearest.similarity DESC, b.created DESC, b.id DESC
 """
 
 
-def _nearest(now: Moment, wanted: EntryFilter, vector: QueryVector, most: int) -> list[Candidate[UUID]]:
+def _nearest(now: Snapshot, wanted: EntryFilter, vector: QueryVector, most: int) -> list[Candidate[UUID]]:
     table, values = table_of(now, wanted)
     values |= {"meaning": as_halfvec(vector.values), "model": vector.model, "most": most}
     with prepared() as cursor:
@@ -91,7 +97,7 @@ def _nearest(now: Moment, wanted: EntryFilter, vector: QueryVector, most: int) -
         ]
 
 
-def _hits(now: Moment, scored: list[Scored[UUID]], text: str) -> list[Hit]:
+def _hits(now: Snapshot, scored: list[Scored[UUID]], text: str) -> list[Hit]:
     found = statements.blocks_with_files(now.access.tree, [each.key for each in scored])
     hits = hits_of(now, [found[each.key] for each in scored], text)
     return [

@@ -3,9 +3,9 @@
 from django.db import models
 from pgvector.django import HalfVectorField
 
+from memsvc.database.ids import uuid7
 from memsvc.tree.models import Block, Tree
 from memsvc.tree.visibility import EXPIRING
-from tenants.ids import uuid7
 from tenants.models import Tenant
 
 

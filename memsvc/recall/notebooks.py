@@ -5,8 +5,8 @@ from enum import StrEnum
 from typing import Final
 
 from memsvc.format import one_line, spelt_path
-from memsvc.recall.packing import cut_at_word
-from memsvc.recall.quoting import printable, without_tags
+from memsvc.recall.budget import cut_at_word
+from memsvc.recall.escaping import printable, without_tags
 
 PIN_MARKER: Final = "<!-- deep:pin-end -->"
 CHARACTERS_A_TOKEN: Final = 4

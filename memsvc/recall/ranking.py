@@ -14,13 +14,13 @@ from uuid import UUID
 from django.db import connection
 from django.db.backends.utils import CursorWrapper
 
-from memsvc.recall import choosing, near
-from memsvc.recall.choosing import OF_EACH, Chosen
+from memsvc.database.rows import prepared
+from memsvc.format.terms import Terms
+from memsvc.recall import ann_index, candidates
+from memsvc.recall.candidates import OF_EACH, Candidates
 from memsvc.tree.models import Tree
-from memsvc.tree.moment import Moment
 from memsvc.tree.reads.entries import EntryFilter
-from memsvc.tree.words import Terms
-from tenants.rows import prepared
+from memsvc.tree.snapshot import Snapshot
 
 K1, B = 1.2, 0.75
 # How much of the best similarity counts beside the best BM25, and of a neighbour's score beside the own one.
@@ -192,23 +192,23 @@ class Ranking:
 
 
 def rank(
-    now: Moment, wanted: EntryFilter, asked: Terms | None, vector: QueryVector | None, depth: int = 1
+    now: Snapshot, wanted: EntryFilter, asked: Terms | None, vector: QueryVector | None, depth: int = 1
 ) -> Ranking:
     """The best of the entries that are wanted, at most `MAX_RANKED` for each step of `depth`: by words, by meaning, or
     by both.
     """
-    if not choosing.is_everything(now, wanted):
-        return _ranked(now, choosing.some(now, wanted, depth=depth), asked, vector, depth)
-    if vector and depth == 1 and near.use(now.tree, vector.model):
+    if not candidates.is_everything(now, wanted):
+        return _ranked(now, candidates.some(now, wanted, depth=depth), asked, vector, depth)
+    if vector and depth == 1 and ann_index.use(now.tree, vector.model):
         # An index that is shared can end before it has found enough of one tree.
-        found = _ranked(now, choosing.everything(now, dimensions=len(vector.values)), asked, vector, depth)
+        found = _ranked(now, candidates.everything(now, dimensions=len(vector.values)), asked, vector, depth)
         if found.nearest >= OF_EACH:
             return found
-    return _ranked(now, choosing.everything(now, depth=depth), asked, vector, depth)
+    return _ranked(now, candidates.everything(now, depth=depth), asked, vector, depth)
 
 
 def _ranked(
-    now: Moment, chosen: Chosen, asked: Terms | None, vector: QueryVector | None, depth: int
+    now: Snapshot, chosen: Candidates, asked: Terms | None, vector: QueryVector | None, depth: int
 ) -> Ranking:
     statement, values = _statement(now, chosen, asked, vector, depth)
     with _cursor(now.tree) as cursor:
@@ -230,7 +230,7 @@ def _cursor(tree: Tree) -> AbstractContextManager[CursorWrapper]:
 
 
 def _statement(
-    now: Moment, chosen: Chosen, asked: Terms | None, vector: QueryVector | None, depth: int
+    now: Snapshot, chosen: Candidates, asked: Terms | None, vector: QueryVector | None, depth: int
 ) -> tuple[str, dict[str, Any]]:
     parts, values = [*chosen.parts], chosen.values
     if asked is None:
@@ -241,7 +241,7 @@ def _statement(
     if vector is None:
         parts.append(_NOT_MEANT)
     else:
-        parts += [choosing.QUESTION, chosen.nearest, _MEANT]
+        parts += [candidates.QUESTION, chosen.nearest, _MEANT]
         values |= {"meaning": as_halfvec(vector.values), "model": vector.model}
     unfound = "NULL::text[]" if asked is None else _UNFOUND
     nearest = "NULL::int" if vector is None else "(SELECT sum(parts)::int FROM nearest)"

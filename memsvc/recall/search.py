@@ -4,26 +4,25 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
-from enum import StrEnum
 from itertools import batched, chain
 from uuid import UUID
 
-from memsvc import format
-from memsvc.format import Confidence, InvalidText
+from memsvc.contract.entries import Hit, HitsPage
+from memsvc.contract.requests import Mode as Mode
+from memsvc.format import Confidence, InvalidText, checked_text
+from memsvc.format.terms import terms
 from memsvc.format.text import folded
 from memsvc.recall import fuzzy, vectors
 from memsvc.recall.accesses import note_accesses
 from memsvc.recall.embedding import embedder
 from memsvc.recall.equality import outline, statement
 from memsvc.recall.highlights import Highlighter
-from memsvc.recall.hits import Hit, HitsPage
-from memsvc.recall.places import hits_of
+from memsvc.recall.hit_lines import hits_of
 from memsvc.recall.ranking import DEPTHS, MAX_RANKED, Facts, QueryVector, Ranked, rank
-from memsvc.recall.times import asked_range
+from memsvc.recall.temporal import asked_range
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.cursors import after_rank, cursor_of_rank
-from memsvc.tree.moment import Moment, moment
 from memsvc.tree.reads.entries import (
     EVERY_ACTIVE,
     MAX_FOUND,
@@ -33,7 +32,7 @@ from memsvc.tree.reads.entries import (
     search_entries,
 )
 from memsvc.tree.reads.substring import search_substring
-from memsvc.tree.words import terms
+from memsvc.tree.snapshot import Snapshot, snapshot
 
 # What is added to a score, where the best entry's own terms make 1.
 TAG_BOOST = 0.15
@@ -45,20 +44,6 @@ _CONFIDENCE: Mapping[str, float] = {Confidence.LOW: 0.95, Confidence.MEDIUM: 1.0
 # How many bodies are held at once while they are compared.
 _READ_AT_ONCE = 100
 _EARLIEST = datetime.min.replace(tzinfo=UTC)
-
-
-class Mode(StrEnum):
-    """How entries are found.
-
-    HYBRID by words and by meaning, LEXICAL by words, SEMANTIC by meaning, ranked; WORDS are those that hold all
-    words of the query, SUBSTRING those that hold it as it stands, newest first.
-    """
-
-    HYBRID = "hybrid"
-    LEXICAL = "lexical"
-    SEMANTIC = "semantic"
-    WORDS = "words"
-    SUBSTRING = "substring"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +73,7 @@ class _Statement:
 
     best: _Candidate
     shown: UUID
-    duplicates: list[str]
+    duplicates: tuple[str, ...]
 
 
 def search(
@@ -107,7 +92,7 @@ def search(
     """
     page = search_uncounted(access, query, cursor=cursor, limit=limit, revision=revision)
     if query.text.strip() and revision is None:
-        note_accesses(access, (hit.found.entry.entry_id for hit in page.items))
+        note_accesses(access, (hit.entry.entry_id for hit in page.items))
     return page
 
 
@@ -120,7 +105,7 @@ def search_uncounted(
     revision: int | None = None,
 ) -> HitsPage:
     """The same for who may show only some of the hits, and counts those."""
-    text = format.checked_text(query.text, field="query", max_bytes=MAX_QUERY_BYTES)
+    text = checked_text(query.text, field="query", max_bytes=MAX_QUERY_BYTES)
     if not text.strip() or query.mode in (Mode.WORDS, Mode.SUBSTRING):
         return _browsed(access, query, text, cursor=cursor, limit=limit, revision=revision)
     return _ranked(access, query, text, cursor=cursor, limit=max(1, min(limit, MAX_FOUND)), revision=revision)
@@ -132,7 +117,7 @@ def _browsed(
     find = search_substring if query.mode is Mode.SUBSTRING else search_entries
     page = find(access, text, query.wanted, cursor=cursor, limit=limit, revision=revision)
     mark = Highlighter(text)
-    hits = [Hit(found, highlights=mark(found.entry.body)) for found in page.items]
+    hits = [Hit.of(found, highlights=mark(found.entry.body)) for found in page.items]
     return HitsPage(hits, page.next)
 
 
@@ -141,7 +126,7 @@ def _ranked(
 ) -> HitsPage:
     vector = None if query.mode is Mode.LEXICAL else query_vector(text)
     start, pinned = _start(cursor, query, text) if cursor else (0, revision)
-    with moment(access, pinned) as now:
+    with snapshot(access, pinned) as now:
         tree = now.tree
         if now.revision == tree.revision:
             now = replace(now, revision=None)
@@ -171,7 +156,7 @@ def query_vector(text: str) -> QueryVector | None:
 
 
 def _candidates(
-    now: Moment, query: Query, text: str, vector: QueryVector | None, depth: int
+    now: Snapshot, query: Query, text: str, vector: QueryVector | None, depth: int
 ) -> tuple[list[_Candidate], bool]:
     """The best at a depth, best first, and whether there is nothing more."""
     asked = None if query.mode is Mode.SEMANTIC and vector else terms(text, asked=True)
@@ -236,7 +221,7 @@ def _recency(created: datetime | None, now: datetime) -> float:
     return float(0.5 ** (age / HALF_LIFE_DAYS))
 
 
-def _folded(now: Moment, candidates: Sequence[_Candidate]) -> list[_Statement]:
+def _folded(now: Snapshot, candidates: Sequence[_Candidate]) -> list[_Statement]:
     """The candidates in their order, those that are equal as one. Only of those that look alike bodies are read."""
     alike: dict[tuple[str, ...], list[UUID]] = {}
     for each in candidates:
@@ -261,10 +246,10 @@ def _one_of(members: list[_Candidate], stated: Mapping[UUID, tuple[bytes, str]])
     shown = newest[0].block_id
     # A file that was copied with its entries has them under the same ids.
     ids = dict.fromkeys(stated[each.block_id][1] for each in newest[1:])
-    return _Statement(members[0], shown, [entry_id for entry_id in ids if entry_id != stated[shown][1]])
+    return _Statement(members[0], shown, tuple(entry_id for entry_id in ids if entry_id != stated[shown][1]))
 
 
-def _hits(now: Moment, page: Sequence[_Statement], text: str) -> list[Hit]:
+def _hits(now: Snapshot, page: Sequence[_Statement], text: str) -> list[Hit]:
     blocks = statements.blocks_with_files(now.access.tree, [each.shown for each in page])
     hits = hits_of(now, [blocks[each.shown] for each in page], text)
     return [

@@ -13,16 +13,16 @@ from uuid import UUID
 
 from django.db import connection
 
+from memsvc.database.ids import uuid7
+from memsvc.database.rows import columns, execute, instance, one
 from memsvc.format.entries import trimmed_body
-from memsvc.recall import near
+from memsvc.recall import ann_index
+from memsvc.recall.chunking import chunks
 from memsvc.recall.embedding import Embedder, EmbeddingError, Vector, Vectors, embedder
-from memsvc.recall.parts import parts
 from memsvc.recall.ranking import as_halfvec
 from memsvc.tree.models import Tree
-from memsvc.tree.scope import deriving
-from memsvc.tree.visibility import expired_sql, standing_sql, visible_sql
-from tenants.ids import uuid7
-from tenants.rows import columns, execute, instance, one
+from memsvc.tree.scope import unlocked_transaction
+from memsvc.tree.visibility import expired_sql, live_at_sql, visible_sql
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ _BLANK = "(blank)"
 
 def embed_query(text: str) -> Vector | None:
     """The vector of a query by the model of the settings. None where there is no model, or it can't answer now."""
-    asked = parts(text)[:1]
+    asked = chunks(text)[:1]
     try:
         model = embedder()
         return _vector_of_query(model.name, asked[0]) if model and asked else None
@@ -94,7 +94,7 @@ def embed_tree(tree: Tree, limit: int = ENTRIES_AT_ONCE) -> int:
     for some in batched(_lacking(tree, model, begun, limit), _TEXTS_AT_ONCE, strict=False):
         done += _embed(tree, model, some)
     if done < limit and not begun.indexed:
-        done += near.enter(tree, model, limit - done)
+        done += ann_index.enter(tree, model, limit - done)
     _settle(tree, model, begun)
     return done
 
@@ -111,7 +111,7 @@ class _Begun:
 def _begin(tree: Tree, model: Embedder) -> _Begun | None:
     """Read the mark, or make it; None when the tree is gone."""
     key = [tree.tenant_id, tree.pk]
-    with deriving(tree):
+    with unlocked_transaction(tree):
         execute(_MAKE_MARK, [uuid7(), model.name, *key])
         row = one(_BEGUN, [model.name, *key])
     return _Begun(*row) if row else None
@@ -130,12 +130,12 @@ WHERE t.tenant_id = %s AND t.id = %s
 
 
 def _lacking(tree: Tree, model: Embedder, begun: _Begun, limit: int) -> list[UUID]:
-    with deriving(tree), connection.cursor() as cursor:
+    with unlocked_transaction(tree), connection.cursor() as cursor:
         cursor.execute(_LACKING, [tree.tenant_id, tree.pk, begun.mark, begun.revision, model.name, limit])
         return [block for (block,) in cursor.fetchall()]
 
 
-_STANDS = f"b.kind = 'entry' AND {standing_sql('b')} AND {visible_sql('b', 'now()')}"
+_STANDS = f"b.kind = 'entry' AND {live_at_sql('b')} AND {visible_sql('b', 'now()')}"
 _WITHOUT_VECTOR = f"""
 FROM tree_block b
 WHERE b.tenant_id = %s AND b.tree_id = %s AND b.added_in > %s AND b.added_in <= %s AND {_STANDS}
@@ -148,11 +148,11 @@ _LACKING = f"SELECT b.id {_WITHOUT_VECTOR} ORDER BY b.added_in DESC LIMIT %s"
 
 
 def _embed(tree: Tree, model: Embedder, blocks: Sequence[UUID]) -> int:
-    with deriving(tree), connection.cursor() as cursor:
+    with unlocked_transaction(tree), connection.cursor() as cursor:
         cursor.execute(_TEXTS, [tree.tenant_id, tree.pk, list(blocks)])
         texts = cursor.fetchall()
     done = 0
-    for some in _together([(block, parts(_text(*text)) or [_BLANK]) for block, *text in texts]):
+    for some in _together([(block, chunks(_text(*text)) or [_BLANK]) for block, *text in texts]):
         vectors = model.embed([part for _, cut in some for part in cut])
         done += _store(tree, model, some, vectors)
     return done
@@ -190,7 +190,7 @@ def _store(tree: Tree, model: Embedder, entries: Sequence[_Cut], vectors: Vector
     places = [(block, part) for block, cut in entries for part in range(len(cut))]
     new = [[uuid7() for _ in places], [block for block, _ in places], [part for _, part in places]]
     texts = [as_halfvec(vector.tolist()) for vector in vectors]
-    with deriving(tree):
+    with unlocked_transaction(tree):
         mark = _lock_mark(tree, model)
         if mark is None:
             return 0
@@ -243,15 +243,15 @@ def _lock_mark(tree: Tree, model: Embedder) -> _Mark | None:
 def _settle(tree: Tree, model: Embedder, begun: _Begun) -> None:
     """Move the mark on, unless vectors are lacking still, and delete what is no longer wanted."""
     key = [tree.tenant_id, tree.pk]
-    with deriving(tree):
+    with unlocked_transaction(tree):
         mark = _lock_mark(tree, model)
         # Another worker may have been here, and may know of later revisions.
         if mark is None or mark.revision > begun.mark:
             return
         if one(_LACKS, [*key, mark.revision, begun.revision, model.name]):
             return
-        indexed = mark.indexed or near.is_for(tree, model)
-        if indexed and not mark.indexed and near.lacks(tree, model):
+        indexed = mark.indexed or ann_index.is_for(tree, model)
+        if indexed and not mark.indexed and ann_index.lacks(tree, model):
             return
         execute(_DELETE_CLOSED, [*key, *key, mark.revision, model.name])
         execute(_DELETE_OTHERS, [*key, model.name])

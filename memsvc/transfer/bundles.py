@@ -5,12 +5,12 @@ from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import BinaryIO, Final, Self
 
+from memsvc.contract.history import RevisionRead
 from memsvc.transfer.git import Folder, ObjectId, Pack, Signature
 from memsvc.transfer.names import git_name
 from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound, TooLarge
 from memsvc.tree.reads import Step, changelog
-from memsvc.tree.results import RevisionRead
 
 BRANCH: Final = "main"
 # A file of 5 MB that grew by 10,000 revisions would be 25 GB of versions: nobody wants to wait for that.

@@ -38,7 +38,7 @@ def check_tree(access: Access) -> list[Finding]:
     twice; by path.
     """
     seen = _Seen()
-    with reads.snapshot(access) as taken:
+    with reads.export_source(access) as taken:
         heads = taken.heads()
         for listed, chunks in taken.files():
             data = b"".join(chunks)

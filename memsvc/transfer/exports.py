@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Final, Self
 
 from memsvc.format import cut_file
+from memsvc.transfer.external_memories import memory_of
 from memsvc.transfer.interchange import document_line, header_line, memory_line
 from memsvc.transfer.manifest import Manifest
-from memsvc.transfer.memories import memory_of
 from memsvc.transfer.names import MANIFEST_NAME, ArchiveNames
 from memsvc.tree.access import Access
 from memsvc.tree.models import Tree
-from memsvc.tree.reads import Snapshot, snapshot
+from memsvc.tree.reads import ExportSource, export_source
 
 _PIECE_BYTES: Final = 64 * 1024
 _OLDEST_ZIP_TIME: Final = datetime(1980, 1, 1, tzinfo=UTC)
@@ -34,9 +34,9 @@ class Export:
     """
 
     def __init__(
-        self, access: Access, revision: int | None, pieces: Callable[[Snapshot], Generator[bytes]]
+        self, access: Access, revision: int | None, pieces: Callable[[ExportSource], Generator[bytes]]
     ) -> None:
-        self._held = snapshot(access, revision=revision)
+        self._held = export_source(access, revision=revision)
         self._pieces = pieces(self._held.__enter__())
         self._open = True
 
@@ -85,7 +85,7 @@ def export_directory(
     target.mkdir(parents=True, exist_ok=True)
     if any(target.iterdir()):
         raise FileExistsError(f"{target} is not empty")
-    with snapshot(access, revision=revision) as taken:
+    with export_source(access, revision=revision) as taken:
         names, manifest = ArchiveNames(), Manifest(access.tree.name, access.tree.pk, taken.revision, taken.at)
         expiring = taken.expiries()
         manifest.lost = expiring.lost
@@ -105,12 +105,12 @@ def export_directory(
 
 def expiring(access: Access) -> int:
     """How many blocks of a tree disappear by themselves one day, which not every export can say."""
-    with snapshot(access) as taken:
+    with export_source(access) as taken:
         found = taken.expiries()
     return found.lost + sum(map(len, found.by_path.values()))
 
 
-def _zip_pieces(taken: Snapshot, tree: Tree, progress: Progress) -> Generator[bytes]:
+def _zip_pieces(taken: ExportSource, tree: Tree, progress: Progress) -> Generator[bytes]:
     sink = _Sink()
     names, manifest = ArchiveNames(), Manifest(tree.name, tree.pk, taken.revision, taken.at)
     expiring = taken.expiries()
@@ -135,7 +135,7 @@ def _zip_pieces(taken: Snapshot, tree: Tree, progress: Progress) -> Generator[by
     yield sink.taken()
 
 
-def _lines(taken: Snapshot, tree: str, progress: Progress) -> Generator[bytes]:
+def _lines(taken: ExportSource, tree: str, progress: Progress) -> Generator[bytes]:
     yield header_line("memsvc", _VERSION)
     expiring = taken.expiries()
     for listed, chunks in taken.files():

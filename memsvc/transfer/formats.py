@@ -5,12 +5,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from memsvc.contract.imports import ImportReport
 from memsvc.transfer.archives import Limits
-from memsvc.transfer.foreign import import_jsonl
+from memsvc.transfer.external import import_jsonl
 from memsvc.transfer.imports import import_notebooks, import_zip
 from memsvc.transfer.mneme import import_mneme
 from memsvc.transfer.refusals import ImportRefused
-from memsvc.transfer.reports import Report
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import OnConflict
 
@@ -54,7 +54,7 @@ def import_file(
     only: str | None = None,
     limits: Limits = Limits(),  # noqa: B008  frozen
     progress: Progress = lambda path: None,
-) -> Report:
+) -> ImportReport:
     """Import a file of a format; `on_conflict` says what counts where the tree has, or had, something else.
 
     `only` names the tree (JSON Lines) or agent (Mneme) to take, where it holds several.

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import BinaryIO, Final
 
+from memsvc.contract.imports import ImportedFile, ImportReport, OpaqueBlock, Outcome
 from memsvc.format import FormatError, cut_file
 from memsvc.format.paths import ancestors_of, archived_path, canonical_path
 from memsvc.transfer.archives import Archive, Limits
@@ -29,7 +30,7 @@ from memsvc.transfer.names import (
 )
 from memsvc.transfer.notebooks import notebooks_in
 from memsvc.transfer.refusals import ImportRefused
-from memsvc.transfer.reports import Contents, FileReport, OpaqueBlock, Outcome, Report
+from memsvc.transfer.reports import Contents, report_of
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival
@@ -64,7 +65,7 @@ def import_zip(
     message: str = "",
     limits: Limits = Limits(),  # noqa: B008  frozen
     progress: Progress = lambda path: None,
-) -> Report:
+) -> ImportReport:
     """Import the files of a zip archive, which must be seekable.
 
     A file whose name a tree doesn't take is left out and reported. Raises InvalidArchive, ImportRefused (FormatErrors;
@@ -87,7 +88,7 @@ def import_notebooks(
     message: str = "",
     limits: Limits = Limits(),  # noqa: B008  frozen
     progress: Progress = lambda path: None,
-) -> Report:
+) -> ImportReport:
     """Import the notebooks of pydantic-deep from a zip archive: to `/agents/<agent>/`, byte for byte.
 
     Raises as `import_zip` does; other files of the archive are left out and reported.
@@ -119,7 +120,7 @@ def import_directory(
     dry_run: bool = False,
     message: str = "",
     progress: Progress = lambda path: None,
-) -> Report:
+) -> ImportReport:
     """Import the files below a directory; raises ImportRefused for links, and where no name is left to take."""
     names = list(_names_below(folder))
     if links := [
@@ -145,7 +146,7 @@ def _imported(
     message: str,
     progress: Progress,
     skipped: Mapping[str, str] = MappingProxyType({}),
-) -> Report:
+) -> ImportReport:
     sorted_out = _sorted_out(access, source)
     refused = [*source.refused, *sorted_out.refused]
     if refused and not sorted_out.paths:
@@ -161,19 +162,19 @@ def _imported(
             progress(path)
 
     done = services.import_files(
-        access, arrivals(), on_conflict=on_conflict, rehearse=dry_run, message=message
+        access, arrivals(), on_conflict=on_conflict, dry_run=dry_run, message=message
     )
     files = [
-        FileReport(each.path, Outcome(each.outcome), each.reason, *holdings.get(each.path, (0, ())))
+        ImportedFile(each.path, each.outcome, each.reason, *holdings.get(each.path, (0, ())))
         for each in done.files
     ]
     files += [
-        FileReport(printable(name), Outcome.SKIPPED, reason)
+        ImportedFile(printable(name), Outcome.SKIPPED, reason)
         for name, reason in {**sorted_out.skipped, **skipped}.items()
     ]
-    files += [FileReport(printable(name), Outcome.REFUSED, reason) for name, reason in refused]
+    files += [ImportedFile(printable(name), Outcome.REFUSED, reason) for name, reason in refused]
     warnings = chain(source.warnings, sorted_out.warnings, contents.warnings(), _dangling(access, contents))
-    return Report.of(done, dry_run=dry_run, files=files, warnings=warnings)
+    return report_of(done, dry_run=dry_run, files=files, warnings=warnings)
 
 
 @dataclass(slots=True)

@@ -23,7 +23,7 @@ from memsvc.format import (
     visible_path,
 )
 from memsvc.format.entries import instant_of
-from memsvc.transfer.memories import Memory
+from memsvc.transfer.external_memories import ExternalMemory
 
 FORMAT, VERSION = "memsvc-export", 1
 
@@ -69,7 +69,7 @@ def document_line(tree: str, path: str, data: bytes) -> bytes:
     return _line({"type": "document", "tree": tree, "path": path, "encoding": encoding, "content": content})
 
 
-def memory_line(tree: str, memory: Memory) -> bytes:
+def memory_line(tree: str, memory: ExternalMemory) -> bytes:
     kept = {name: memory.origin.get(name) for name in _KEPT}
     return _line(
         {
@@ -139,10 +139,10 @@ def document_in(content: Mapping[str, Any]) -> Document:
         raise InvalidLine(f"content is no {encoding}") from None
 
 
-def memory_in(content: Mapping[str, Any]) -> Memory:
+def memory_in(content: Mapping[str, Any]) -> ExternalMemory:
     """Raises `InvalidLine` and `FormatError`."""
     path = content.get("path")
-    return Memory(
+    return ExternalMemory(
         external_id=_text(content, "external_id"),
         category=_category(content),
         content=_text(content, "content"),
@@ -185,10 +185,10 @@ def _texts(content: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 def _instant(content: Mapping[str, Any], name: str) -> datetime | None:
     text = _text(content, name, default="")
-    moment = instant_of(text) if text else None
-    if text and moment is None:
+    instant = instant_of(text) if text else None
+    if text and instant is None:
         raise InvalidLine(f"{name} must be a date and time (ISO 8601)")
-    return moment
+    return instant
 
 
 def _created(content: Mapping[str, Any]) -> datetime:

@@ -92,8 +92,8 @@ class Brought:
 
 def _expiry(listed: object) -> tuple[tuple[str, int], datetime] | None:
     match listed:
-        case [str(key), int(above), str(at)] if (moment := instant_of(at)) is not None:
-            return (key, above), moment
+        case [str(key), int(above), str(at)] if (instant := instant_of(at)) is not None:
+            return (key, above), instant
     return None
 
 

@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from memsvc.contract.imports import ImportReport
 from memsvc.format import MAX_BODY_BYTES, MemoryCategory
 from memsvc.format.entries import instant_of
 from memsvc.transfer.archives import Limits
-from memsvc.transfer.foreign import ENTRIES_FOR_A_FILE, Gathered, stored
-from memsvc.transfer.memories import Memory
+from memsvc.transfer.external import ENTRIES_FOR_A_FILE, Gathered, stored
+from memsvc.transfer.external_memories import ExternalMemory
 from memsvc.transfer.refusals import ArchiveTooLarge, ImportRefused, InvalidArchive
-from memsvc.transfer.reports import Report
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import OnConflict
 
@@ -54,7 +54,7 @@ def import_mneme(
     message: str = "",
     only: str | None = None,
     limits: Limits = Limits(),  # noqa: B008  frozen
-) -> Report:
+) -> ImportReport:
     """Import the episodes and facts of one agent from a SQLite file; `only` names it, where there are several.
 
     Episodes become events and facts become facts, with their ids, so that a second import changes nothing. Vectors
@@ -141,7 +141,7 @@ def _take(gathered: Gathered, name: str, row: Mapping[str, Any]) -> None:
         gathered.add(name, _memory(gathered, row, created))
 
 
-def _memory(gathered: Gathered, row: Mapping[str, Any], created: datetime) -> Memory:
+def _memory(gathered: Gathered, row: Mapping[str, Any], created: datetime) -> ExternalMemory:
     content = row["content"].replace("\0", "")
     if content != row["content"]:
         gathered.warn(f"record {row['id']} held a NUL, which was taken out")
@@ -153,7 +153,7 @@ def _memory(gathered: Gathered, row: Mapping[str, Any], created: datetime) -> Me
         "access_count": row["access_count"] if isinstance(row["access_count"], int) else 0,
         "last_accessed": accessed.isoformat() if accessed else None,
     }
-    return Memory(
+    return ExternalMemory(
         external_id=row["id"],
         category=_CATEGORIES[row["tier"]],
         content=content,
@@ -171,13 +171,13 @@ def _instant(gathered: Gathered, row: Mapping[str, Any], name: str) -> datetime 
     text = row[name]
     if not isinstance(text, str) or not text:
         return None
-    moment = instant_of(text)
-    if moment is None:
+    instant = instant_of(text)
+    if instant is None:
         gathered.warn(f"record {row['id']}: {name} is no time and was left out")
         return None
     if datetime.fromisoformat(text).tzinfo is None:
         gathered.warn(f"record {row['id']}: {name} had no time zone and was taken as UTC")
-    return moment.astimezone(UTC)
+    return instant.astimezone(UTC)
 
 
 def _json[T: (dict[str, Any], list[Any])](

@@ -1,111 +1,37 @@
-"""What an import did, or would do, file by file."""
+"""The report of an import, and what its files hold."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from enum import StrEnum
-from typing import Any, Final, Self
+from dataclasses import dataclass, field
+from typing import Final
 
+from memsvc.contract.imports import ImportedEntry, ImportedFile, ImportReport, OpaqueBlock
 from memsvc.format.blocks import Block, BlockKind
 from memsvc.format.paths import is_memory_file
 from memsvc.format.problems import Problem, problems_in
-from memsvc.tree.results import Difference, ImportResult
+from memsvc.tree.results import ImportResult
 
 MAX_DIFFERENCES: Final = 1000
 MAX_WARNINGS: Final = 200
 
 
-class Outcome(StrEnum):
-    CREATED = "created"
-    CHANGED = "changed"
-    UNCHANGED = "unchanged"
-    SKIPPED = "skipped"
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True, slots=True)
-class OpaqueBlock:
-    """A block with the shape of an entry that can't be used as one; it is kept. `line` counts from 1."""
-
-    line: int
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class FileReport:
-    """What became of one file; `reason` is for those that were skipped or refused.
-
-    `path` is the path in the tree, or the name in the archive where there is none.
-    """
-
-    path: str
-    outcome: Outcome
-    reason: str = ""
-    entries: int = 0
-    opaque: tuple[OpaqueBlock, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class EntryReport:
-    """What became of one entry that came by itself, not in a file; `reason` is for those that were not taken."""
-
-    entry_id: str
-    path: str
-    outcome: Outcome
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """A whole import. After a dry run `revision` is the one that was looked at and nothing was changed.
-
-    `differences` are between what the tree knew and what came, up to 1,000; `more_differences` counts the others.
-    """
-
-    revision: int
-    dry_run: bool
-    files: list[FileReport]
-    warnings: list[str] = field(default_factory=list)
-    entries: list[EntryReport] = field(default_factory=list)
-    differences: list[Difference] = field(default_factory=list)
-    more_differences: int = 0
-
-    @classmethod
-    def of(
-        cls,
-        done: ImportResult,
-        *,
-        dry_run: bool,
-        files: list[FileReport],
-        warnings: Iterable[str],
-        entries: Iterable[EntryReport] = (),
-    ) -> Self:
-        """The report of what was done, or rehearsed; `entries` are those that never reached the tree."""
-        own = [
-            EntryReport(each.entry_id, each.path, Outcome(each.outcome), each.reason) for each in done.entries
-        ]
-        return cls(
-            done.revision,
-            dry_run,
-            files,
-            bounded(warnings),
-            [*own, *entries],
-            done.differences[:MAX_DIFFERENCES],
-            len(done.differences[MAX_DIFFERENCES:]),
-        )
-
-    def count(self, outcome: Outcome) -> int:
-        """How many files had this outcome."""
-        return sum(file.outcome == outcome for file in self.files)
-
-    def count_entries(self, outcome: Outcome) -> int:
-        return sum(entry.outcome == outcome for entry in self.entries)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            **asdict(self),
-            "counts": {outcome.value: self.count(outcome) for outcome in Outcome},
-            "entry_counts": {outcome.value: self.count_entries(outcome) for outcome in Outcome},
-        }
+def report_of(
+    done: ImportResult,
+    *,
+    dry_run: bool,
+    files: Sequence[ImportedFile],
+    warnings: Iterable[str],
+    entries: Iterable[ImportedEntry] = (),
+) -> ImportReport:
+    """The report of what was done, or rehearsed; `entries` are those that never reached the tree."""
+    return ImportReport(
+        done.revision,
+        dry_run,
+        files,
+        bounded(warnings),
+        [*done.entries, *entries],
+        done.differences[:MAX_DIFFERENCES],
+        len(done.differences[MAX_DIFFERENCES:]),
+    )
 
 
 def bounded(warnings: Iterable[str]) -> list[str]:

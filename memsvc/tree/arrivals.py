@@ -14,8 +14,21 @@ from tempfile import SpooledTemporaryFile
 from types import MappingProxyType
 from typing import IO, Final, NamedTuple
 
-from memsvc import format
-from memsvc.format import NO_METADATA, BlockKind, InvalidEntry, MemoryEntry, Metadata, canonical_path
+from memsvc.format import (
+    NO_METADATA,
+    BlockKind,
+    InvalidEntry,
+    MemoryEntry,
+    Metadata,
+    append_to,
+    canonical_path,
+    compose_block,
+    cut_file,
+    dominant_newline,
+    is_memory_file,
+)
+from memsvc.format import Block as CutBlock
+from memsvc.format import cut as cut_document
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import cut_as_before, row_of
@@ -43,11 +56,11 @@ class Arrival(NamedTuple):
     expiries: FileExpiries = _NO_EXPIRIES
     base: str = ""
     revision: int | None = None
-    blocks: Sequence[format.Block] | None = None
+    blocks: Sequence[CutBlock] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignEntry:
+class ExternalEntry:
     """An entry to bring in: where to, and what its frontmatter has besides: metadata, and one line more."""
 
     path: str
@@ -57,16 +70,16 @@ class ForeignEntry:
     metadata: Metadata = NO_METADATA
 
     @property
-    def block(self) -> format.Block:
+    def block(self) -> CutBlock:
         """As it stands in a memory file. Put together when asked for, since an import holds thousands of them.
 
         Raises `InvalidEntry` where there is too much that the frontmatter has besides.
         """
-        block = format.compose_block(self.entry, self.metadata)
+        block = compose_block(self.entry, self.metadata)
         if not self.more:
             return block
         head, fence, body = block.raw.partition(b"\n---\n")
-        first, *others = format.cut(head + b"\n" + self.more.encode() + fence + body)
+        first, *others = cut_document(head + b"\n" + self.more.encode() + fence + body)
         if others or first.entry != self.entry:
             raise InvalidEntry("the metadata is too long to be kept with the entry")
         return first
@@ -90,7 +103,7 @@ class PreparedEntry:
     """
 
     number: int
-    foreign: ForeignEntry
+    external: ExternalEntry
     text: str
     gap: bytes
     row: Block | None
@@ -135,7 +148,7 @@ def prepared_files(access: Access, arriving: Iterable[Arrival]) -> Iterator[Spoo
 
 def _prepared(access: Access, arrival: Arrival) -> PreparedFile:
     file = File(tenant_id=access.tree.tenant_id, tree_id=access.tree.pk, path=arrival.path)
-    cut = format.cut_file(arrival.path, arrival.data) if arrival.blocks is None else arrival.blocks
+    cut = cut_file(arrival.path, arrival.data) if arrival.blocks is None else arrival.blocks
     blocks = cut_as_before([], cut)
     rows = [row_of(block, file, position=0, revision=0, first=n == 0) for n, block in enumerate(blocks)]
     seen = Counter[str]()
@@ -145,35 +158,35 @@ def _prepared(access: Access, arrival: Arrival) -> PreparedFile:
             seen[name] += 1
         _read_terms(row)
     sha256 = hashlib.sha256(arrival.data).hexdigest()
-    return PreparedFile(arrival._replace(blocks=None), sha256, format.dominant_newline(arrival.data), rows)
+    return PreparedFile(arrival._replace(blocks=None), sha256, dominant_newline(arrival.data), rows)
 
 
 @contextmanager
-def prepared_entries(access: Access, foreign: Iterable[ForeignEntry]) -> Iterator[Spool[PreparedEntry]]:
+def prepared_entries(access: Access, external: Iterable[ExternalEntry]) -> Iterator[Spool[PreparedEntry]]:
     """Entries in the order of their paths, in groups of one path each. Raises `Forbidden`."""
     with SpooledTemporaryFile(max_size=_IN_MEMORY) as file:
         spool = Spool[PreparedEntry](file)
         group: list[PreparedEntry] = []
-        for number, each in sorted(enumerate(foreign), key=lambda numbered: (numbered[1].path, numbered[0])):
+        for number, each in sorted(enumerate(external), key=lambda numbered: (numbered[1].path, numbered[0])):
             access.require_write(each.path)
-            if group and (len(group) >= _MOST_AT_ONCE or group[0].foreign.path != each.path):
+            if group and (len(group) >= _MOST_AT_ONCE or group[0].external.path != each.path):
                 spool.add(group)
                 group = []
             block, each = each.block, replace(each, metadata=dict(each.metadata))
-            gap, row = format.append_to(block.raw, ""), _entry_row(access, each, block)
+            gap, row = append_to(block.raw, ""), _entry_row(access, each, block)
             group.append(PreparedEntry(number, each, block.raw.decode(), gap, row))
         if group:
             spool.add(group)
         yield spool
 
 
-def _entry_row(access: Access, foreign: ForeignEntry, block: format.Block) -> Block | None:
+def _entry_row(access: Access, external: ExternalEntry, block: CutBlock) -> Block | None:
     """The row of an entry; None in a file that is no memory file."""
-    if not format.is_memory_file(foreign.path):
+    if not is_memory_file(external.path):
         return None
-    file = File(tenant_id=access.tree.tenant_id, tree_id=access.tree.pk, path=foreign.path)
+    file = File(tenant_id=access.tree.tenant_id, tree_id=access.tree.pk, path=external.path)
     row = row_of(block, file, position=0, revision=0)
-    row.expires_at = foreign.expires_at
+    row.expires_at = external.expires_at
     _read_terms(row)
     return row
 

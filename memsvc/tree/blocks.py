@@ -3,17 +3,26 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from memsvc import format
-from memsvc.format import BlockKind, Confidence, MemoryCategory, MemoryEntry
+from memsvc.format import Block as CutBlock
+from memsvc.format import (
+    BlockKind,
+    Confidence,
+    MemoryCategory,
+    MemoryEntry,
+    count_lines,
+    metadata_of,
+    parse_row,
+    superseded,
+)
 from memsvc.format.blocks import text_pieces
 from memsvc.format.entries import trimmed_body
 from memsvc.format.fences import BOM
+from memsvc.format.terms import search_text, tag_keys
 from memsvc.tree.models import Block, File
 from memsvc.tree.visibility import is_active
-from memsvc.tree.words import search_text, tag_keys
 
 
-def row_of(block: format.Block, file: File, *, position: int, revision: int, first: bool = False) -> Block:
+def row_of(block: CutBlock, file: File, *, position: int, revision: int, first: bool = False) -> Block:
     """A block as an unsaved row of `file`; `first` where the file begins with it."""
     head, text, raw = _as_text(block)
     row = Block(
@@ -28,18 +37,18 @@ def row_of(block: format.Block, file: File, *, position: int, revision: int, fir
         raw=raw,
         size=len(block.raw),
         # Alone above the first entry, a byte order mark is the one block that doesn't end a line.
-        lines=0 if first and block.raw == BOM else format.count_lines(head + text),
+        lines=0 if first and block.raw == BOM else count_lines(head + text),
         reason=block.reason,
     )
-    if block.kind == BlockKind.ROW and (index_row := format.parse_row(block.raw)):
+    if block.kind == BlockKind.ROW and (index_row := parse_row(block.raw)):
         row.row_path = index_row.path
     if block.entry is not None:
         _fill_entry(row, block.entry)
-        row.metadata = format.metadata_of(block.extra)
+        row.metadata = metadata_of(block.extra)
     return row
 
 
-def _as_text(block: format.Block) -> tuple[str, str, bytes | None]:
+def _as_text(block: CutBlock) -> tuple[str, str, bytes | None]:
     head, text = block.raw[: block.meta_end], block.raw[block.meta_end :]
     if b"\0" not in block.raw:
         try:
@@ -81,12 +90,12 @@ def is_spliced(row: Block, revision: int | None = None) -> bool:
 
 
 def rendered(row: Block, revision: int | None = None) -> bytes:
-    """The bytes of a block as of a revision, with the line that retires it where it was retired."""
+    """The bytes of a block as of a revision, with the line that says so where it was superseded."""
     if row.raw is not None:
         data = bytes(row.raw)
-        return format.superseded(data, row.superseded_by) if is_spliced(row, revision) else data
+        return superseded(data, row.superseded_by) if is_spliced(row, revision) else data
     if is_spliced(row, revision):
-        return format.superseded(row.head.encode(), row.superseded_by) + row.text.encode()
+        return superseded(row.head.encode(), row.superseded_by) + row.text.encode()
     return (row.head + row.text).encode()
 
 
@@ -110,20 +119,20 @@ def entry_of(row: Block, revision: int | None = None) -> MemoryEntry:
     )
 
 
-def cut_as_before(old: Sequence[bytes], new: Sequence[format.Block]) -> list[format.Block]:
+def cut_as_before(old: Sequence[bytes], new: Sequence[CutBlock]) -> list[CutBlock]:
     """The new blocks with long free text cut where it was cut before, so that a small edit of it stays small."""
-    blocks: list[format.Block] = []
+    blocks: list[CutBlock] = []
     for is_text, run in groupby(new, key=lambda block: block.kind == BlockKind.TEXT):
         pieces = list(run)
         if is_text and len(pieces) > 1:
             text = b"".join(piece.raw for piece in pieces)
-            blocks += [format.Block(BlockKind.TEXT, piece) for piece in _recut(text, old)]
+            blocks += [CutBlock(BlockKind.TEXT, piece) for piece in _recut(text, old)]
         else:
             blocks += pieces
     return blocks
 
 
-def kept_apart(pieces: Sequence[bytes], new: Sequence[format.Block]) -> list[format.Block]:
+def kept_apart(pieces: Sequence[bytes], new: Sequence[CutBlock]) -> list[CutBlock]:
     """The new blocks with these pieces, where a text still has them, as blocks of their own.
 
     Entries that were to disappear are such text once their file has a name by which it holds none.
@@ -135,7 +144,7 @@ def kept_apart(pieces: Sequence[bytes], new: Sequence[format.Block]) -> list[for
         )
         if at is not None:
             parts = blocks[at].raw.partition(piece)
-            blocks[at : at + 1] = [format.Block(BlockKind.TEXT, part) for part in parts if part]
+            blocks[at : at + 1] = [CutBlock(BlockKind.TEXT, part) for part in parts if part]
     return blocks
 
 

@@ -5,15 +5,15 @@ from typing import Any
 
 from django.db import connection
 
-from memsvc import format
+from memsvc.format import dominant_newline
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.files import decodes
 from memsvc.tree.models import Block, File, Revision, Tree
-from memsvc.tree.scope import holding
+from memsvc.tree.scope import locked_transaction
 from memsvc.tree.trees import create_tree, require_whole
-from memsvc.tree.visibility import standing_sql, visible_sql
+from memsvc.tree.visibility import live_at_sql, visible_sql
 
 # A large tree takes longer than the limit for single requests allows.
 _STATEMENT_SECONDS = 600
@@ -24,7 +24,7 @@ CREATE TEMPORARY TABLE copied_file ON COMMIT DROP AS
 SELECT uuidv7() AS new_id, coalesce(former_of_id, id) AS content_id, id AS old_id, changed_in > %(revision)s AS outdated
 FROM (
     SELECT * FROM tree_file f
-    WHERE tenant_id = %(tenant)s AND tree_id = %(source)s AND {standing_sql("f", "%(revision)s")}
+    WHERE tenant_id = %(tenant)s AND tree_id = %(source)s AND {live_at_sql("f", "%(revision)s")}
     ORDER BY id
 ) f
 """
@@ -59,7 +59,7 @@ FROM (
     FROM copied_file c
     JOIN tree_file f ON f.tenant_id = %(tenant)s AND f.id = c.old_id
     JOIN tree_block b ON b.tenant_id = %(tenant)s AND b.file_id = c.content_id
-    WHERE {standing_sql("b", "%(revision)s")}
+    WHERE {live_at_sql("b", "%(revision)s")}
       AND b.size > 0 -- nothing is left of what was redacted
     ORDER BY b.id
 ) rows
@@ -95,7 +95,7 @@ def clone_tree(access: Access, name: str, *, revision: int | None = None) -> Tre
     Writers of the source wait meanwhile. Raises `TreeExists`, `RevisionNotFound` and `RevisionPruned`.
     """
     require_whole(access)
-    with holding(access.tree) as source:
+    with locked_transaction(access.tree) as source:
         number = source.revision if revision is None else revision
         source.require_revision(number)
         copy = create_tree(source.tenant, name, description=source.description, language=source.language)
@@ -121,7 +121,7 @@ def _copy(source: Tree, copy: Tree, revision: int) -> None:
         cursor.execute("DROP TABLE copied_file")
     for file in File.objects.of(copy).filter(pk__in=unsure):
         data = content(Block.objects.of_file(file))
-        file.is_text, file.newline = decodes(data), format.dominant_newline(data)
+        file.is_text, file.newline = decodes(data), dominant_newline(data)
         file.save(update_fields=["is_text", "newline"])
 
 
@@ -137,4 +137,4 @@ def _record(access: Access, source: Tree, copy: Tree, number: int) -> None:
         action="tree.clone",
         message=f"clone of '{source.name}' as of revision {number}",
     )
-    statements.record(revision, index_behind=source.index_behind, retired=[])
+    statements.record(revision, index_behind=source.index_behind, superseded=[])

@@ -81,9 +81,9 @@ def after_entry(cursor: str) -> tuple[datetime, UUID]:
     match _decoded(cursor):
         case [str(created), str(block_id)]:
             try:
-                moment = datetime.fromisoformat(created)
-                if moment.tzinfo is not None:
-                    return moment, UUID(block_id)
+                instant = datetime.fromisoformat(created)
+                if instant.tzinfo is not None:
+                    return instant, UUID(block_id)
             except ValueError:
                 pass
     raise _refusal()
@@ -98,9 +98,9 @@ def after_place(cursor: str) -> tuple[datetime, str, int, UUID]:
     match _decoded(cursor):
         case [str(created), str(path), str(position), str(block_id)] if "\0" not in path:
             try:
-                moment = datetime.fromisoformat(created)
-                if moment.tzinfo is not None and len(position) < 19:
-                    return moment, path, int(position), UUID(block_id)
+                instant = datetime.fromisoformat(created)
+                if instant.tzinfo is not None and len(position) < 19:
+                    return instant, path, int(position), UUID(block_id)
             except ValueError:
                 pass
     raise _refusal()

@@ -3,25 +3,45 @@
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from memsvc import format
+from memsvc.contract.entries import EntryRetired, EntryWritten
+from memsvc.contract.files import WriteWarning
 from memsvc.format import (
+    NO_METADATA,
     BlankBody,
     BlockKind,
+    EntryDraft,
     FormatError,
     InvalidText,
     Kept,
     MemoryCategory,
     MemoryEntry,
     Metadata,
+    append_to,
+    carried_lines,
+    checked_metadata,
+    checked_title,
+    closed_code,
+    code_end,
+    compose_block,
+    count_lines,
+    cut_file,
+    entry_path,
+    in_utc,
+    new_entry_id,
+    normal_entry,
+    peer_readable,
+    says_something,
+    summary_after,
 )
+from memsvc.format import Block as CutBlock
+from memsvc.format import superseded as with_superseded_by
 from memsvc.format.fences import ends_indented
 from memsvc.tree import files, router, statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content, entry_of, rendered, row_of
-from memsvc.tree.drafts import EntryDraft, Precondition, SuccessorDraft
+from memsvc.tree.drafts import Precondition, SuccessorDraft
 from memsvc.tree.errors import AlreadySuperseded, EntryNotFound, InvalidSupersession, PreconditionFailed
 from memsvc.tree.models import Block, File
-from memsvc.tree.results import EntryRetired, EntryWritten, WriteWarning
 from memsvc.tree.scope import Change
 from memsvc.tree.visibility import FOR_GOOD, has_expired, is_active, is_visible, visible
 
@@ -35,7 +55,7 @@ class Composed:
 
     draft: EntryDraft
     entry: MemoryEntry
-    block: format.Block | None
+    block: CutBlock | None
     path: str | None
     expires_at: datetime | None
     metadata: Metadata
@@ -45,17 +65,17 @@ class Composed:
 def compose(access: Access, draft: EntryDraft) -> Composed:
     """Give a draft its id, instant, text and place. Raises `FormatError` and `Forbidden`; needs no database."""
     if draft.metadata is not None:
-        draft = replace(draft, metadata=format.checked_metadata(draft.metadata))
+        draft = replace(draft, metadata=checked_metadata(draft.metadata))
     return _composed(access, draft)
 
 
 def _composed(access: Access, draft: EntryDraft, after: Block | None = None) -> Composed:
     """The same of checked metadata; what the draft leaves open is taken from the entry that it comes `after`."""
-    if not format.says_something(draft.body):
+    if not says_something(draft.body):
         raise BlankBody
-    when = format.in_utc(draft.when)
+    when = in_utc(draft.when)
     entry = MemoryEntry(
-        entry_id=format.new_entry_id(when),
+        entry_id=new_entry_id(when),
         created=draft.when if draft.when and draft.when.tzinfo else when,
         category=draft.category,
         body=draft.body,
@@ -71,18 +91,18 @@ def _composed(access: Access, draft: EntryDraft, after: Block | None = None) -> 
         block = _with_lines_of(after, entry)
     if draft.supersedes and after is None and (draft.summary is None or metadata is None):
         # What else would be refused is found with the text.
-        entry = format.normal_entry(entry)
+        entry = normal_entry(entry)
     else:
-        block = block or format.compose_block(entry, metadata or format.NO_METADATA)
+        block = block or compose_block(entry, metadata or NO_METADATA)
     follows = draft.category is MemoryCategory.PROCEDURE and draft.supersedes is not None and not draft.title
-    title = format.checked_title(draft.title)
-    path = None if follows else format.entry_path(draft.category, when=when, title=title)
+    title = checked_title(draft.title)
+    path = None if follows else entry_path(draft.category, when=when, title=title)
     if path is not None:
         access.require_write(path)
     if isinstance(draft.expires_at, Kept):
         expires_at = after.expires_at if after else None
     else:
-        expires_at = format.in_utc(draft.expires_at) if draft.expires_at else None
+        expires_at = in_utc(draft.expires_at) if draft.expires_at else None
         if has_expired(expires_at, datetime.now(tz=UTC)):
             raise InvalidText("expires_at lies in the past; leave it out for an entry that stays")
     return Composed(
@@ -91,31 +111,31 @@ def _composed(access: Access, draft: EntryDraft, after: Block | None = None) -> 
         block=block,
         path=path,
         expires_at=expires_at,
-        metadata=metadata or format.NO_METADATA,
-        code_closed=bool(format.code_end(b"\n" + draft.body.encode())),
+        metadata=metadata or NO_METADATA,
+        code_closed=bool(code_end(b"\n" + draft.body.encode())),
     )
 
 
-def _with_lines_of(old: Block, entry: MemoryEntry) -> format.Block | None:
+def _with_lines_of(old: Block, entry: MemoryEntry) -> CutBlock | None:
     """An entry with the lines of another's metadata, just as they stand there; None where they are not to be had."""
     if old.raw is not None:
         return None
-    lines, metadata = format.carried_lines(old.head)
+    lines, metadata = carried_lines(old.head)
     try:
-        return format.compose_block(entry, metadata, written=lines) if lines else None
+        return compose_block(entry, metadata, written=lines) if lines else None
     except FormatError:
         return None
 
 
 def add(change: Change, composed: Composed) -> EntryWritten:
-    """Append an entry, retire the one it supersedes, and tell the index."""
+    """Append an entry, mark the one it supersedes, and tell the index."""
     supersedes = composed.entry.supersedes
     old = visible_entry(change, supersedes) if supersedes else None
     if old is not None:
         draft = composed.draft
         if composed.block is None:
             if draft.summary is None:
-                draft = replace(draft, summary=format.summary_after(entry_of(old), draft.body))
+                draft = replace(draft, summary=summary_after(entry_of(old), draft.body))
             composed = _composed(change.access, draft, old)
         elif isinstance(draft.expires_at, Kept):
             composed = replace(composed, expires_at=old.expires_at)
@@ -128,33 +148,33 @@ def supersede(change: Change, entry_id: str, successor: SuccessorDraft) -> Entry
     return _put(change, _composed(change.access, successor.after(entry_of(old)), old), old)
 
 
-def _put(change: Change, composed: Composed, retired: Block | None) -> EntryWritten:
-    if retired is not None:
-        _require_supersedable(retired, composed.entry)
+def _put(change: Change, composed: Composed, superseded: Block | None) -> EntryWritten:
+    if superseded is not None:
+        _require_supersedable(superseded, composed.entry)
     path = composed.path
     if path is None:
-        assert retired is not None  # the path follows from it
-        path = retired.file.path
+        assert superseded is not None  # the path follows from it
+        path = superseded.file.path
     taken, file, last = statements.end_of_file(change.tree, path, composed.entry.entry_id)
     if taken:
-        return _put(change, _composed(change.access, composed.draft, retired), retired)
+        return _put(change, _composed(change.access, composed.draft, superseded), superseded)
     if file is not None and files.is_hidden(change, file):
         file, last = None, None
     entry = composed.entry
     created = file is None
     file = file or files.create(change, path)
-    in_one_file = retired is not None and retired.file_id == file.pk
+    in_one_file = superseded is not None and superseded.file_id == file.pk
     rewritten = _append(change, file, last, composed, is_last=not in_one_file)
-    if retired is not None and in_one_file and rewritten:
+    if superseded is not None and in_one_file and rewritten:
         # What was the last entry of the file may stand in another row now.
-        retired = visible_entry(change, retired.entry_id)
-    if retired is not None:
+        superseded = visible_entry(change, superseded.entry_id)
+    if superseded is not None:
         # The file may be the very one that was appended to: its counts must not be taken from two copies.
-        splice(change, file if in_one_file else retired.file, retired, by=entry.entry_id)
+        mark_superseded(change, file if in_one_file else superseded.file, superseded, by=entry.entry_id)
         if not in_one_file:
-            told_of(change, retired.file, gone=retired)
-    gone = retired if in_one_file else None
-    router.mention(change, _mention(change, file, composed), make_index=True, is_new=created, gone=gone)
+            update_from(change, superseded.file, gone=superseded)
+    gone = superseded if in_one_file else None
+    router.upsert_row(change, _row_update(change, file, composed), make_index=True, is_new=created, gone=gone)
     if composed.code_closed:
         _warn_of_closed_code(change, path, file.lines)
     return EntryWritten(
@@ -163,18 +183,18 @@ def _put(change: Change, composed: Composed, retired: Block | None) -> EntryWrit
         revision=change.number,
         superseded=entry.supersedes,
         file_created=created,
-        peer_readable=format.peer_readable(entry),
+        peer_readable=peer_readable(entry),
         expires_at=composed.expires_at,
         metadata=composed.metadata,
     )
 
 
 def _warn_of_closed_code(change: Change, path: str, line: int) -> None:
-    problem = format.closed_code(line)
-    change.warnings.append(WriteWarning(problem.line, problem.code, problem.reason, path))
+    problem = closed_code(line)
+    change.warnings.append(WriteWarning(path, problem.line, problem.code, problem.reason))
 
 
-def _mention(change: Change, file: File, composed: Composed) -> router.Mention:
+def _row_update(change: Change, file: File, composed: Composed) -> router.RowUpdate:
     entry = composed.entry
     on = entry.created.astimezone(UTC).date()
     if composed.expires_at:
@@ -183,17 +203,17 @@ def _mention(change: Change, file: File, composed: Composed) -> router.Mention:
     description, origin = router.quoted(
         statements.LiveEntry(entry.created, entry.summary, entry.tags, entry.body[: statements.BEGINNING])
     )
-    return router.Mention(
+    return router.RowUpdate(
         path=file.path, description=description, origin=origin, created=entry.created, tags=entry.tags, on=on
     )
 
 
-def told_of(change: Change, file: File, *, gone: Block) -> None:
+def update_from(change: Change, file: File, *, gone: Block) -> None:
     """Let a file's row be without an entry that the file has no more, or only as a superseded one."""
-    told = router.Mention(path=file.path)
+    update = router.RowUpdate(path=file.path)
     if file.next_expiry:
-        told = replace(router.described(change, file), on=None)
-    router.mention(change, told, gone=gone)
+        update = replace(router.described(change, file), on=None)
+    router.upsert_row(change, update, gone=gone)
 
 
 def visible_entry(change: Change, entry_id: str) -> Block:
@@ -201,7 +221,7 @@ def visible_entry(change: Change, entry_id: str) -> Block:
     block = statements.entry_with_id(change.tree, entry_id)
     if block is not None and _sees(change, block):
         return block
-    named = Block.objects.of(change.tree).standing(None).entries().filter(entry_id=entry_id)
+    named = Block.objects.of(change.tree).live_at(None).entries().filter(entry_id=entry_id)
     for duplicate in named.select_related("file").order_by("file__path", "position"):
         if _sees(change, duplicate):
             return duplicate
@@ -235,7 +255,7 @@ def _append(change: Change, file: File, last: Block | None, composed: Composed, 
     assert block is not None  # what hung on the superseded entry has been composed since
     # Free text is one text: an earlier piece of it may open a code block.
     is_piece = last is not None and last.kind == BlockKind.TEXT and file.size != len(before)
-    if is_piece or format.code_end(before) or (before and not before.endswith(b"\n")):
+    if is_piece or code_end(before) or (before and not before.endswith(b"\n")):
         _append_to_text(change, file, composed, block)
         return True
     blocks = _addition(file, last, block)
@@ -248,13 +268,13 @@ def _append(change: Change, file: File, last: Block | None, composed: Composed, 
     return False
 
 
-def _addition(file: File, last: Block | None, block: format.Block) -> list[format.Block]:
+def _addition(file: File, last: Block | None, block: CutBlock) -> list[CutBlock]:
     """What to put below a file's last block, for it to be an entry also when that one has disappeared."""
     text = block.raw.decode()
-    addition = format.append_to(rendered(last) if last else b"", text, newline=file.newline)
+    addition = append_to(rendered(last) if last else b"", text, newline=file.newline)
     if last is not None and not is_visible(last, FOR_GOOD):
         lasting = files.live_blocks(file).filter(visible(FOR_GOOD)).last()
-        later = format.append_to(rendered(lasting) if lasting else b"", text, newline=file.newline)
+        later = append_to(rendered(lasting) if lasting else b"", text, newline=file.newline)
         addition = max(addition, later, key=len)
         if not addition.startswith((b"\n", b"\r\n")):
             addition = file.newline.encode() + addition
@@ -262,29 +282,29 @@ def _addition(file: File, last: Block | None, block: format.Block) -> list[forma
     # Below blank lines it is what it was composed as, and need not be read again.
     if len(gap) < len(addition) and not gap.strip(b"\r\n"):
         return [replace(block, raw=addition, meta_end=block.meta_end + len(gap))]
-    return format.cut_file(file.path, addition)
+    return cut_file(file.path, addition)
 
 
-def _append_to_text(change: Change, file: File, composed: Composed, block: format.Block) -> None:
+def _append_to_text(change: Change, file: File, composed: Composed, block: CutBlock) -> None:
     """The slow way, where what is above lacks a line end or leaves a code block open: the block before changes too."""
     every = list(files.live_blocks(file))
     data, text = content(files.visible_at(change, every)), block.raw.decode()
-    if closing := format.code_end(data, newline=file.newline):
-        _warn_of_closed_code(change, file.path, format.count_lines((data + closing).decode(errors="replace")))
+    if closing := code_end(data, newline=file.newline):
+        _warn_of_closed_code(change, file.path, count_lines((data + closing).decode(errors="replace")))
     at, entry_id = composed.expires_at, composed.entry.entry_id
     expiries = {(entry_id, ""): at} if at else files.NO_EXPIRIES
-    data += format.append_to(data, text, newline=file.newline)
+    data += append_to(data, text, newline=file.newline)
     files.fill(change, file, data, expiries=expiries, every=every)
 
 
-def splice(change: Change, file: File, target: Block, *, by: str) -> None:
+def mark_superseded(change: Change, file: File, target: Block, *, by: str) -> None:
     """Retire an entry without rewriting its text: the line is added when the file is rendered."""
     before = rendered(target)
-    after = format.superseded(before, by)
+    after = with_superseded_by(before, by)
     if after.count(b"\n") == before.count(b"\n") or _is_cut_short(file, target, after):
         _rewrite(change, file, target, after)
         return
-    files.retire_block(change, file, target, by=by, spliced=len(after) - len(before))
+    files.mark_superseded(change, file, target, by=by, spliced=len(after) - len(before))
 
 
 def _is_cut_short(file: File, target: Block, data: bytes) -> bool:
@@ -292,12 +312,12 @@ def _is_cut_short(file: File, target: Block, data: bytes) -> bool:
     a line above that `---` would stand in the middle of a value."""
     if not ends_indented(target.head):
         return False
-    return [block.kind for block in format.cut_file(file.path, data)] == [BlockKind.ENTRY]
+    return [block.kind for block in cut_file(file.path, data)] == [BlockKind.ENTRY]
 
 
 def _rewrite(change: Change, file: File, target: Block, data: bytes) -> None:
     """Store an entry's text anew where an empty `superseded_by:` was filled in, or its rows end elsewhere now."""
-    (block,) = format.cut_file(file.path, data)
+    (block,) = cut_file(file.path, data)
     row = row_of(block, file, position=target.position, revision=change.number)
     row.expires_at = target.expires_at
     files.close_blocks(change, file, [target])
@@ -324,7 +344,7 @@ def retire(change: Change, entry_id: str, precondition: Precondition | None) -> 
             content(files.live_blocks(file).filter(visible(change.at)))
         )
         files.save(change, file)
-        told_of(change, file, gone=block)
+        update_from(change, file, gone=block)
     else:
         files.close_files(change, [file])
         router.forget(change, [file.path])
@@ -339,11 +359,11 @@ def _close_gap(change: Change, file: File, gone: Block) -> None:
     if above is None or below is None:
         return
     data = rendered(below)
-    *_, joined = format.cut_file(file.path, rendered(above) + data)
+    *_, joined = cut_file(file.path, rendered(above) + data)
     if joined.raw.strip() == data.strip():
         return
-    gap = format.append_to(rendered(above), "", newline=file.newline)
-    *marks, block = format.cut_file(file.path, gap + data.lstrip(b"\r\n"))
+    gap = append_to(rendered(above), "", newline=file.newline)
+    *marks, block = cut_file(file.path, gap + data.lstrip(b"\r\n"))
     # A mark that keeps the two apart may be a text of its own, which has the place that came free.
     rows = [
         row_of(each, file, position=position, revision=change.number)

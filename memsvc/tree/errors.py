@@ -8,8 +8,8 @@ from dataclasses import asdict
 from uuid import UUID
 
 from memsvc.contract.errors import ErrorCode, Refused
+from memsvc.contract.history import UndoConflict
 from memsvc.format import CodedError
-from memsvc.tree.results import UndoConflict
 
 
 class TreeError(Refused):

@@ -12,8 +12,20 @@ from django.db import connection
 from django.db.models import BigIntegerField, Case, F, Min, Q, Sum, When
 from django.db.models.expressions import Combinable
 
-from memsvc import format
-from memsvc.format import BlockKind
+from memsvc.contract.files import WriteWarning
+from memsvc.database.ids import uuid7
+from memsvc.format import Block as CutBlock
+from memsvc.format import (
+    BlockKind,
+    ancestors_of,
+    cut_file,
+    dominant_newline,
+    is_memory_file,
+    is_router,
+    parent_of,
+    parse_row,
+    problems_in,
+)
 from memsvc.tree import statements
 from memsvc.tree.arrivals import PreparedFile
 from memsvc.tree.blocks import content, cut_as_before, is_spliced, kept_apart, rendered, row_of
@@ -21,10 +33,8 @@ from memsvc.tree.differences import differences
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFailed, TooLarge
 from memsvc.tree.models import Block, BlockQuerySet, File
-from memsvc.tree.results import WriteWarning
 from memsvc.tree.scope import Change, Exemption
 from memsvc.tree.visibility import FOR_GOOD, VISIBLE_BY, is_visible, must_be_counted, visible
-from tenants.ids import uuid7
 
 # Room between two neighbours' positions, so that inserting seldom needs a new numbering.
 GAP = 1 << 20
@@ -36,7 +46,7 @@ NO_EXPIRIES: Expiries = {}
 
 
 def rendered_size(revision: int | None = None) -> Combinable:
-    """A block's bytes as of a revision: its text, and the line that retires it."""
+    """A block's bytes as of a revision: its text, and the line that says that it is superseded."""
     return F("size") + Case(
         When(_spliced(revision), then=F("spliced")), default=0, output_field=BigIntegerField()
     )
@@ -77,7 +87,7 @@ def last_expiry(change: Change, file: File) -> datetime | None:
     if file.next_expiry is None:
         return None
     expiries = [row.expires_at for row in visible_at(change, list(live_blocks(file)))]
-    return max((moment for moment in expiries if moment), default=None) if all(expiries) else None
+    return max((instant for instant in expiries if instant), default=None) if all(expiries) else None
 
 
 def content_now(change: Change, file: File) -> bytes:
@@ -85,7 +95,7 @@ def content_now(change: Change, file: File) -> bytes:
 
 
 def live_blocks(file: File) -> BlockQuerySet:
-    return Block.objects.of_file(file).standing(None)
+    return Block.objects.of_file(file).live_at(None)
 
 
 def create(change: Change, path: str, *, newline: str = "\n") -> File:
@@ -103,7 +113,7 @@ def _new(change: Change, path: str, newline: str = "\n") -> File:
         tenant_id=change.tree.tenant_id,
         tree_id=change.tree.pk,
         path=path,
-        parent=format.parent_of(path),
+        parent=parent_of(path),
         newline=newline,
         added_in=change.number,
         created_in=change.number,
@@ -119,14 +129,14 @@ def create_all(change: Change, prepared: Sequence[PreparedFile]) -> set[str]:
     What becomes of the others is left to `create` and `fill`.
     """
     paths = {each.arrival.path for each in prepared}
-    above = {folder for path in paths for folder in format.ancestors_of(path)}
+    above = {folder for path in paths for folder in ancestors_of(path)}
     if not paths or above & paths:
         return set()
     taken = statements.paths_in_use(change.tree, [*paths], [*above])
     new = [
         (_new(change, path), each)
         for each in prepared
-        if (path := each.arrival.path) not in taken and taken.isdisjoint(format.ancestors_of(path))
+        if (path := each.arrival.path) not in taken and taken.isdisjoint(ancestors_of(path))
     ]
     for file, each in new:
         change.require_write(file.path)
@@ -165,8 +175,8 @@ def in_the_way(change: Change, path: str, *, moving: File | None = None) -> File
     """A file that keeps a path from being one: below it, at it, or above it. None when all that do have expired;
     these are closed, wherever they stand.
     """
-    live = File.objects.of(change.tree).standing(None)
-    there = [*live.under(path), *live.filter(path__in=[*format.ancestors_of(path), path])]
+    live = File.objects.of(change.tree).live_at(None)
+    there = [*live.under(path), *live.filter(path__in=[*ancestors_of(path), path])]
     found: list[File] = [file for file in there if moving is None or file.pk != moving.pk]
     for file in found:
         if not is_hidden(change, file):
@@ -249,7 +259,7 @@ def fill(
     known = {raw: kind for kind, raw in old_blocks if kind is not BlockKind.TEXT}
     known |= dict.fromkeys(made, BlockKind.ENTRY)
     made = dict(made)
-    new = cut_as_before(old_texts, format.cut_file(file.path, data, known=known))
+    new = cut_as_before(old_texts, cut_file(file.path, data, known=known))
     new = kept_apart(passing, new) if passing else new
     ranges = differences(old_blocks, [(block.kind, block.raw) for block in new])
     places = _places(file, every, old, ranges)
@@ -292,16 +302,16 @@ def fill(
 def warn(
     change: Change,
     path: str,
-    blocks: Sequence[format.Block],
+    blocks: Sequence[CutBlock],
     touched: Sequence[int] | None = None,
     *,
     gone: Collection[str] = (),
     doubled: Collection[str] = (),
 ) -> None:
     """Let whoever writes a file know what of the blocks that are touched looks like an entry and is none."""
-    if format.is_memory_file(path):
-        found = format.problems_in(blocks, touched, gone=gone, doubled=doubled)
-        change.warnings += [WriteWarning(each.line, each.code, each.reason, path) for each in found]
+    if is_memory_file(path):
+        found = problems_in(blocks, touched, gone=gone, doubled=doubled)
+        change.warnings += [WriteWarning(path, each.line, each.code, each.reason) for each in found]
 
 
 def extend(change: Change, file: File, rows: Sequence[Block]) -> None:
@@ -319,15 +329,15 @@ def extend(change: Change, file: File, rows: Sequence[Block]) -> None:
 
 def _describe(file: File, data: bytes) -> None:
     file.is_text = decodes(data)
-    file.newline = format.dominant_newline(data)
+    file.newline = dominant_newline(data)
     file.sha256 = hashlib.sha256(data).hexdigest()
 
 
-def _read(file: File, block: format.Block) -> format.Block:
+def _read(file: File, block: CutBlock) -> CutBlock:
     """A block whose bytes were known, and so not read, that stands in another place now."""
     if block.kind not in (BlockKind.ENTRY, BlockKind.OPAQUE) or block.entry is not None or block.reason:
         return block
-    return format.cut_file(file.path, block.raw)[0]
+    return cut_file(file.path, block.raw)[0]
 
 
 def expiries_of(rows: Iterable[Block]) -> Expiries:
@@ -346,7 +356,7 @@ def _keep_origins(closed: Sequence[Block], added: Sequence[Block]) -> None:
     before = {row.row_path: row for row in closed if row.row_path}
     for row in added:
         old = before.get(row.row_path)
-        was, now = (format.parse_row(each.text) if each else None for each in (old, row))
+        was, now = (parse_row(each.text) if each else None for each in (old, row))
         if old and was and now and was.description == now.description:
             row.source, row.created = old.source, old.created
             row.tags = [tag for tag in old.tags if tag in now.tags]
@@ -438,7 +448,7 @@ def _insert_blocks(change: Change, rows: Sequence[Block], *, free_ids: bool = Fa
     for row in rows:
         row.duplicate = row.entry_id in clashing
     statements.insert_blocks(rows, language=change.tree.language)
-    elect(change, clashing)
+    choose_canonical(change, clashing)
 
 
 def close_blocks(change: Change, file: File, rows: Sequence[Block]) -> None:
@@ -447,11 +457,11 @@ def close_blocks(change: Change, file: File, rows: Sequence[Block]) -> None:
         return
     change.made = True
     statements.close_blocks(rows, change.tree.tenant_id, change.number)
-    elect(change, _duplicated(change, [row.entry_id for row in rows if row.entry_id]))
+    choose_canonical(change, _duplicated(change, [row.entry_id for row in rows if row.entry_id]))
 
 
 def _entries_with(change: Change, ids: Sequence[str]) -> BlockQuerySet:
-    return Block.objects.of(change.tree).standing(None).entries().filter(entry_id__in=ids)
+    return Block.objects.of(change.tree).live_at(None).entries().filter(entry_id__in=ids)
 
 
 def _duplicated(change: Change, ids: Sequence[str]) -> set[str]:
@@ -461,7 +471,7 @@ def _duplicated(change: Change, ids: Sequence[str]) -> set[str]:
     return set(_entries_with(change, ids).filter(duplicate=True).values_list("entry_id", flat=True))
 
 
-def elect(change: Change, ids: set[str]) -> None:
+def choose_canonical(change: Change, ids: set[str]) -> None:
     """Let the first block in path order have each of these ids; the others are its duplicates."""
     if not ids:
         return
@@ -479,12 +489,12 @@ def elect(change: Change, ids: set[str]) -> None:
 
 def elect_moved(change: Change, files: Sequence[File]) -> None:
     """After a change of path: the order in which duplicates stand may be another now."""
-    elect(change, _doubled_in(change, files))
+    choose_canonical(change, _doubled_in(change, files))
 
 
 def _doubled_in(change: Change, files: Sequence[File]) -> set[str]:
     """The ids of entries in these files that more than one block has."""
-    live = Block.objects.of(change.tree).standing(None)
+    live = Block.objects.of(change.tree).live_at(None)
     ids = live.entries().filter(file__in=files).values("entry_id")
     return set(live.filter(duplicate=True, entry_id__in=ids).values_list("entry_id", flat=True))
 
@@ -542,14 +552,14 @@ def drop_blocks(change: Change, file: File, rows: Sequence[Block]) -> None:
     save(change, file)
 
 
-def retire_block(change: Change, file: File, block: Block, *, by: str, spliced: int) -> None:
+def mark_superseded(change: Change, file: File, block: Block, *, by: str, spliced: int) -> None:
     """Say that an entry is superseded, which adds a line of `spliced` bytes to it."""
     file.size += spliced
     file.lines += 1
     file.sha256 = ""
     _touch(change, file)
-    statements.retire_block(file, block, by=by, revision=change.number, spliced=spliced)
-    change.retired.append(block.pk)
+    statements.mark_superseded(file, block, by=by, revision=change.number, spliced=spliced)
+    change.superseded.append(block.pk)
     if _recount(change, file):
         save(change, file)
 
@@ -585,9 +595,9 @@ def close_files(change: Change, files: Sequence[File]) -> None:
     change.made = True
     ids = [file.pk for file in files]
     doubles = _doubled_in(change, files)
-    Block.objects.of(change.tree).standing(None).filter(file__in=ids).update(removed_in=change.number)
+    Block.objects.of(change.tree).live_at(None).filter(file__in=ids).update(removed_in=change.number)
     File.objects.of(change.tree).filter(pk__in=ids).update(removed_in=change.number, changed_in=change.number)
-    elect(change, doubles)
+    choose_canonical(change, doubles)
 
 
 def rename(change: Change, file: File, path: str) -> None:
@@ -611,7 +621,7 @@ def rename(change: Change, file: File, path: str) -> None:
         pruned_in=file.pruned_in,
         former_of=file,
     )
-    file.path, file.parent, file.added_in = path, format.parent_of(path), change.number
+    file.path, file.parent, file.added_in = path, parent_of(path), change.number
     file.save(update_fields=["path", "parent", "added_in"])
     save(change, file)
     if _cut_as(before) != _cut_as(path):
@@ -620,7 +630,7 @@ def rename(change: Change, file: File, path: str) -> None:
 
 def _cut_as(path: str) -> tuple[bool, bool]:
     """What counts as an entry or as a row depends on the name."""
-    return format.is_memory_file(path), format.is_router(path)
+    return is_memory_file(path), is_router(path)
 
 
 def _cut_again(change: Change, file: File) -> None:
@@ -633,7 +643,7 @@ def _cut_again(change: Change, file: File) -> None:
         row.position = GAP * place
     close_blocks(change, file, every)
     insert_blocks(change, file, rows)
-    warn(change, file.path, format.cut_file(file.path, content(visible_at(change, rows))))
+    warn(change, file.path, cut_file(file.path, content(visible_at(change, rows))))
     count(change, file)
     save(change, file)
 
@@ -646,7 +656,7 @@ def _cut_run(
     change: Change, file: File, run: Iterable[Block], expires_at: datetime | None, *, first: bool
 ) -> Iterator[Block]:
     # By itself, so that what disappears one day, or has already, stays apart from what doesn't.
-    for n, block in enumerate(format.cut_file(file.path, content(run))):
+    for n, block in enumerate(cut_file(file.path, content(run))):
         row = row_of(block, file, position=0, revision=change.number, first=first and n == 0)
         row.expires_at = expires_at
         yield row

@@ -15,19 +15,29 @@ from uuid import UUID
 
 from django.db.models import Max
 
-from memsvc import format
-from memsvc.format import BlockKind, MemoryEntry, Metadata
+from memsvc.contract.imports import Differs, Done, ImportDifference, ImportedEntry, ImportedFile, Outcome
+from memsvc.format import (
+    MAX_SEGMENT_BYTES,
+    SCAFFOLD,
+    BlockKind,
+    MemoryEntry,
+    Metadata,
+    append_to,
+    cut_file,
+    last_part,
+    parent_of,
+    router_of,
+)
 from memsvc.format.entries import closed_body
 from memsvc.tree import entries, files, router, statements
-from memsvc.tree.arrivals import ForeignEntry, PreparedEntry, PreparedFile
+from memsvc.tree.arrivals import ExternalEntry, PreparedEntry, PreparedFile
 from memsvc.tree.blocks import content, entry_of, rendered
 from memsvc.tree.drafts import OnConflict
 from memsvc.tree.errors import IsFolder, PathTaken
 from memsvc.tree.merging import DONE, Merged, Piece, copied, joined, merge, pieces_of
 from memsvc.tree.models import Block, File, Redaction
-from memsvc.tree.results import Difference, Differs, Done, EntryImported, Imported
 from memsvc.tree.scope import Change
-from memsvc.tree.visibility import is_active, standing, visible
+from memsvc.tree.visibility import is_active, live_at, visible
 
 _IDS_AT_ONCE = 1000
 _KEPT = "the tree knows more of it; see the differences"
@@ -41,32 +51,34 @@ class Import:
     """One import in progress, inside the tree's lock."""
 
     def __init__(self, change: Change, on_conflict: OnConflict) -> None:
-        self.files: list[Imported] = []
-        self.differences: list[Difference] = []
+        self.files: list[ImportedFile] = []
+        self.differences: list[ImportDifference] = []
         self._change = change
         self._on_conflict = on_conflict
         # What came in, by id: a digest of what it says where it came by itself.
         self._came: dict[str, bytes] = {}
         self._superseding: list[MemoryEntry] = []
         # By path, the entries that came by themselves.
-        self._appended: dict[str, list[ForeignEntry]] = {}
+        self._appended: dict[str, list[ExternalEntry]] = {}
         self._merged: list[str] = []
 
     def finish(self) -> None:
-        """Tell the index, and retire what the entries that came in supersede."""
-        indexes = {each.path for each in self.files if each.outcome in ("created", "changed")}
+        """Tell the index, and mark what the entries that came in supersede."""
+        indexes = {each.path for each in self.files if each.outcome in (Outcome.CREATED, Outcome.CHANGED)}
         for path in self._merged:
-            place = format.router_of(path)
+            place = router_of(path)
             file = files.find(self._change, path)
             if place and place[0] not in indexes and file:
-                router.mention(self._change, router.described(self._change, file))
+                router.upsert_row(self._change, router.described(self._change, file))
         on: dict[str, date | None] = {path: _day_of(new) for path, new in self._appended.items()}
         for entry in self._superseding:
-            if retired := self._retire_target(entry):
-                on.setdefault(retired, None)
+            if superseded := self._supersede_target(entry):
+                on.setdefault(superseded, None)
         for path in sorted(on):
             described = router.described(self._change, files.require(self._change, path))
-            router.mention(self._change, replace(described, on=on[path]), make_index=path in self._appended)
+            router.upsert_row(
+                self._change, replace(described, on=on[path]), make_index=path in self._appended
+            )
 
     # --- files ---------------------------------------------------------------------------------------------------
 
@@ -83,13 +95,13 @@ class Import:
         for each in group:
             if each.arrival.path in new:
                 self._note_came(entries_in[each.arrival.path], known)
-                self.files.append(Imported(each.arrival.path, "created"))
+                self.files.append(ImportedFile(each.arrival.path, Outcome.CREATED))
                 continue
             try:
                 self.files.append(self._bring_file(each, past.get(each.arrival.path, []), known, places))
             except (IsFolder, PathTaken) as error:
                 self._note(each.arrival.path, "", Differs.FILE, Done.KEPT)
-                self.files.append(Imported(each.arrival.path, "refused", str(error)))
+                self.files.append(ImportedFile(each.arrival.path, Outcome.REFUSED, str(error)))
 
     def _is_new(self, prepared: PreparedFile, past: _Past, known: _Known) -> bool:
         """Whether the tree knows nothing of a file, neither its path nor an entry in it."""
@@ -105,19 +117,19 @@ class Import:
 
     def _bring_file(
         self, prepared: PreparedFile, past: Sequence[File], known: _Known, places: Mapping[str, int]
-    ) -> Imported:
+    ) -> ImportedFile:
         arrival, change = prepared.arrival, self._change
         path, data = arrival.path, arrival.data
         file = files.find(change, path)
         if file is None:
             return self._bring_absent(prepared, past, known)
         if file.sha256 == prepared.sha256 and file.next_expiry is None:
-            return Imported(path, "unchanged")
+            return ImportedFile(path, Outcome.UNCHANGED)
         every = list(files.live_blocks(file))
         ours = files.visible_at(change, every)
         now = content(ours)
         if now == data:
-            return Imported(path, "unchanged")
+            return ImportedFile(path, Outcome.UNCHANGED)
         mine, theirs = pieces_of(ours), pieces_of(prepared.rows)
         edited = hashlib.sha256(now).hexdigest() == arrival.base
         base = mine if edited else self._base(prepared, theirs)
@@ -140,16 +152,16 @@ class Import:
         if edited or self._on_conflict is OnConflict.TAKE:
             self._fill(file, prepared, data, every)
             self._note_came([row for row in prepared.rows if row.entry_id], known)
-            return Imported(path, "changed")
+            return ImportedFile(path, Outcome.CHANGED)
         more = self._more(merged)
         self._put_beside(path, merged.beside)
         if not merged.changed and not more:
-            return Imported(path, "skipped", _KEPT)
+            return ImportedFile(path, Outcome.SKIPPED, _KEPT)
         self._fill(file, prepared, joined(merged.kept, more, file.newline), every)
         self._note_came(_rows_of(prepared, [*merged.kept, *more]), known)
-        return Imported(path, "changed")
+        return ImportedFile(path, Outcome.CHANGED)
 
-    def _bring_absent(self, prepared: PreparedFile, past: Sequence[File], known: _Known) -> Imported:
+    def _bring_absent(self, prepared: PreparedFile, past: Sequence[File], known: _Known) -> ImportedFile:
         """Bring in a file that the tree hasn't, but for what the tree had and let go, or has elsewhere."""
         path, pieces = prepared.arrival.path, pieces_of(prepared.rows)
         was_here, erased_at = self._was_here(prepared), self._erased_at(past)
@@ -181,10 +193,10 @@ class Import:
         if self._on_conflict is OnConflict.TAKE:
             data = prepared.arrival.data
         elif not pieces and prepared.arrival.data:
-            return Imported(path, "skipped", _KEPT)
+            return ImportedFile(path, Outcome.SKIPPED, _KEPT)
         self._fill(files.create(self._change, path), prepared, data, [])
         self._note_came(_rows_of(prepared, pieces), known)
-        return Imported(path, "created")
+        return ImportedFile(path, Outcome.CREATED)
 
     def _fill(self, file: File, prepared: PreparedFile, data: bytes, every: Sequence[Block]) -> None:
         made = {rendered(row): row for row in prepared.rows if row.entry_id}
@@ -210,13 +222,13 @@ class Import:
         folder, _, name = path.rpartition("/")
         stem, extension = splitext(name)
         mark = f" (imported {hashlib.sha256(data).hexdigest()[:8]}){extension[:20]}"
-        room = format.MAX_SEGMENT_BYTES - len(mark.encode())
+        room = MAX_SEGMENT_BYTES - len(mark.encode())
         beside = f"{folder}/{stem.encode()[:room].decode(errors='ignore')}{mark}"
         if self._stood_at([beside]):
             return
         files.fill(self._change, files.create(self._change, beside), data)
         self._merged.append(beside)
-        self.files.append(Imported(beside, "created"))
+        self.files.append(ImportedFile(beside, Outcome.CREATED))
 
     def _base(self, prepared: PreparedFile, theirs: list[Piece]) -> list[Piece] | None:
         """What the import and the tree come from: the file as it was exported from this tree; None if unknown."""
@@ -225,10 +237,10 @@ class Import:
             return theirs
         if arrival.revision is None or not tree.history_from <= arrival.revision <= tree.revision:
             return None
-        then = File.objects.of(tree).standing(arrival.revision).filter(path=arrival.path).first()
+        then = File.objects.of(tree).live_at(arrival.revision).filter(path=arrival.path).first()
         if then is None:
             return None
-        rows = Block.objects.of(tree).standing(arrival.revision).filter(file_id=then.content_id)
+        rows = Block.objects.of(tree).live_at(arrival.revision).filter(file_id=then.content_id)
         return pieces_of(rows.order_by("position"), arrival.revision)
 
     def _held(self, past: Sequence[File], came: Sequence[Piece]) -> bool:
@@ -263,7 +275,7 @@ class Import:
         found: dict[str, UUID | None] = {}
         every = Block.objects.of(self._change.tree).entries().exclude(added_in=self._change.number)
         for some in batched(ids, _IDS_AT_ONCE):
-            named = every.filter(entry_id__in=some).annotate(there=standing(None) & visible(self._change.at))
+            named = every.filter(entry_id__in=some).annotate(there=live_at(None) & visible(self._change.at))
             for entry_id, pk, there in named.values_list("entry_id", "pk", "there"):
                 found[entry_id] = pk if there else found.get(entry_id)
         return found
@@ -278,71 +290,71 @@ class Import:
         return texts
 
     def _note(self, path: str, entry_id: str, differs: Differs, done: Done) -> None:
-        self.differences.append(Difference(path, entry_id, differs, done))
+        self.differences.append(ImportDifference(path, entry_id, differs, done))
 
     # --- entries by themselves -----------------------------------------------------------------------------------
 
-    def bring_entries(self, groups: Iterable[list[PreparedEntry]]) -> list[EntryImported]:
+    def bring_entries(self, groups: Iterable[list[PreparedEntry]]) -> list[ImportedEntry]:
         """Put the entries whose ids are new behind what their files hold; the answer is in the order that they had."""
-        outcomes: list[tuple[int, EntryImported]] = []
+        outcomes: list[tuple[int, ImportedEntry]] = []
         for group in groups:
             outcomes += self._bring_group(group)
         return [outcome for _, outcome in sorted(outcomes, key=lambda numbered: numbered[0])]
 
-    def _bring_group(self, group: Sequence[PreparedEntry]) -> Iterator[tuple[int, EntryImported]]:
-        path = group[0].foreign.path
-        ids = [each.foreign.entry.entry_id for each in group]
+    def _bring_group(self, group: Sequence[PreparedEntry]) -> Iterator[tuple[int, ImportedEntry]]:
+        path = group[0].external.path
+        ids = [each.external.entry.entry_id for each in group]
         present, known = self._present(ids), self._known(ids)
         erased_at = self._erased_at(self._stood_at([path]).get(path, []))
         new: list[PreparedEntry] = []
         for each in group:
-            entry = each.foreign.entry
+            entry = each.external.entry
             gone = entry.entry_id in known or (erased_at is not None and entry.created <= erased_at)
             outcome, reason = self._bring_entry(each, present.get(entry.entry_id), gone, new)
-            yield each.number, EntryImported(entry.entry_id, path, outcome, reason)
+            yield each.number, ImportedEntry(entry.entry_id, path, outcome, reason)
         if new:
             self._append(path, new)
 
     def _bring_entry(
         self, prepared: PreparedEntry, present: Block | None, gone: bool, new: list[PreparedEntry]
-    ) -> tuple[str, str]:
+    ) -> tuple[Outcome, str]:
         """Replace an entry, or put it among the `new` ones; the answer is its outcome and the reason."""
-        entry, digest = prepared.foreign.entry, hashlib.sha256(prepared.text.encode()).digest()
+        entry, digest = prepared.external.entry, hashlib.sha256(prepared.text.encode()).digest()
         came = self._came.get(entry.entry_id)
         if came in (b"", digest) or (present and present.added_in == self._change.number):
-            return "unchanged", ""
+            return Outcome.UNCHANGED, ""
         if present is None and came is None:
             self._came[entry.entry_id] = digest
             if gone:
-                self._note(prepared.foreign.path, entry.entry_id, Differs.RETIRED, DONE[self._on_conflict])
+                self._note(prepared.external.path, entry.entry_id, Differs.RETIRED, DONE[self._on_conflict])
             if gone and self._on_conflict is OnConflict.KEEP:
-                return "skipped", "the tree had an entry with this id, and it is gone"
+                return Outcome.SKIPPED, "the tree had an entry with this id, and it is gone"
             new.append(prepared)
-            return "created", ""
-        if present and _says(entry_of(present), present.metadata) == _says(entry, prepared.foreign.metadata):
+            return Outcome.CREATED, ""
+        if present and _says(entry_of(present), present.metadata) == _says(entry, prepared.external.metadata):
             if present.superseded_by and not entry.superseded_by:
-                self._note(prepared.foreign.path, entry.entry_id, Differs.SUPERSEDED, Done.KEPT)
-            return "unchanged", ""
+                self._note(prepared.external.path, entry.entry_id, Differs.SUPERSEDED, Done.KEPT)
+            return Outcome.UNCHANGED, ""
         seen = present is not None and self._change.access.sees(present.file.path)
         takes = self._on_conflict is OnConflict.TAKE and seen and came is None
         done = DONE[self._on_conflict] if takes or self._on_conflict is OnConflict.BOTH else Done.KEPT
-        self._note(prepared.foreign.path, entry.entry_id, Differs.ENTRY, done)
+        self._note(prepared.external.path, entry.entry_id, Differs.ENTRY, done)
         if takes and present:
             self._came[entry.entry_id] = digest
             self._replace(present, prepared)
-            return "changed", "the entry that was there under this id is overwritten"
+            return Outcome.CHANGED, "the entry that was there under this id is overwritten"
         if self._on_conflict is OnConflict.BOTH:
             copy = _copy(prepared)
-            copy_id = copy.foreign.entry.entry_id
+            copy_id = copy.external.entry.entry_id
             if copy_id in self._came or self._known([copy_id]):
-                return "unchanged", ""
+                return Outcome.UNCHANGED, ""
             self._came[copy_id] = digest
             new.append(copy)
-            return "created", f"beside the one that is there, as {copy_id}"
-        return "skipped", "an entry with this id is there already and says something else"
+            return Outcome.CREATED, f"beside the one that is there, as {copy_id}"
+        return Outcome.SKIPPED, "an entry with this id is there already and says something else"
 
     def _present(self, ids: Sequence[str]) -> dict[str, Block]:
-        every = Block.objects.of(self._change.tree).standing(None).entries().filter(duplicate=False)
+        every = Block.objects.of(self._change.tree).live_at(None).entries().filter(duplicate=False)
         named = every.filter(entry_id__in=ids).select_related("file")
         return {block.entry_id: block for block in files.visible_at(self._change, list(named))}
 
@@ -353,7 +365,7 @@ class Import:
         pieces = [
             Piece(_with_gap_of(row, prepared.text) if row.pk == present.pk else rendered(row)) for row in rows
         ]
-        at = prepared.foreign.expires_at
+        at = prepared.external.expires_at
         expiries = {(present.entry_id, ""): at} if at else files.NO_EXPIRIES
         files.fill(self._change, file, joined(pieces, [], file.newline), expiries=expiries, every=every)
         self._merged.append(file.path)
@@ -367,18 +379,18 @@ class Import:
         else:
             every = list(files.live_blocks(file))
             data = content(files.visible_at(change, every))
-            last, parts = format.last_part(format.cut_file(path, data)), [data]
+            last, parts = last_part(cut_file(path, data)), [data]
             for each in new:
-                last = format.append_to(last, each.text, newline=file.newline)
+                last = append_to(last, each.text, newline=file.newline)
                 parts.append(last)
             expiries = {
-                (each.foreign.entry.entry_id, ""): each.foreign.expires_at
+                (each.external.entry.entry_id, ""): each.external.expires_at
                 for each in new
-                if each.foreign.expires_at
+                if each.external.expires_at
             }
             files.fill(change, file, b"".join(parts), expiries=expiries, every=every)
-        self._appended.setdefault(path, []).extend(each.foreign for each in new)
-        self._superseding += [each.foreign.entry for each in new if each.foreign.entry.supersedes]
+        self._appended.setdefault(path, []).extend(each.external for each in new)
+        self._superseding += [each.external.entry for each in new if each.external.entry.supersedes]
 
     def _rows_below(
         self, file: File, above: Block | None, new: Sequence[PreparedEntry]
@@ -389,7 +401,7 @@ class Import:
         is_piece = above is not None and above.kind == BlockKind.TEXT and file.size != len(last)
         if file.newline != "\n" or file.next_expiry or is_piece or (last and not last.endswith(b"\n")):
             return None
-        gaps = [format.append_to(last, ""), *(each.gap for each in new[:-1])]
+        gaps = [append_to(last, ""), *(each.gap for each in new[:-1])]
         if any(gap.strip() for gap in gaps):
             return None
         rows = [each.row for each in new if each.row is not None and each.row.raw is None]
@@ -401,18 +413,18 @@ class Import:
             row.lines += gap.count(b"\n")
         return rows
 
-    def _retire_target(self, entry: MemoryEntry) -> str:
-        """Retire what an entry supersedes, and answer its file; "" where nothing is to be retired."""
+    def _supersede_target(self, entry: MemoryEntry) -> str:
+        """Mark what an entry supersedes, and answer its file; "" where nothing is to be marked."""
         target = statements.entry_with_id(self._change.tree, entry.supersedes or "")
         if target is None or not is_active(target) or target.category != entry.category:
             return ""
         if not files.visible_at(self._change, [target]) or not self._change.access.sees(target.file.path):
             return ""
-        entries.splice(self._change, target.file, target, by=entry.entry_id)
+        entries.mark_superseded(self._change, target.file, target, by=entry.entry_id)
         return target.file.path
 
 
-def _day_of(new: Sequence[ForeignEntry]) -> date:
+def _day_of(new: Sequence[ExternalEntry]) -> date:
     """The day of the newest entry that stays, or of the newest one where none does."""
     lasting = [each.entry for each in new if not each.expires_at]
     return max(entry.created for entry in lasting or [each.entry for each in new]).astimezone(UTC).date()
@@ -425,10 +437,10 @@ def _says(entry: MemoryEntry, metadata: Metadata) -> object:
 
 def _says_nothing(path: str, rows: Iterable[Block]) -> bool:
     """Whether a file holds no text but what every new tree begins with, and an index no row of any other file."""
-    begun = format.cut_file(path, format.SCAFFOLD.get(path, "").encode())
+    begun = cut_file(path, SCAFFOLD.get(path, "").encode())
     text = {line for block in begun if block.kind is not BlockKind.ROW for line in _lines(block.raw)}
     for row in rows:
-        if row.kind == BlockKind.ROW and f"{format.parent_of(path)}/{row.row_path}" not in format.SCAFFOLD:
+        if row.kind == BlockKind.ROW and f"{parent_of(path)}/{row.row_path}" not in SCAFFOLD:
             return False
         if row.kind not in (BlockKind.ROW, BlockKind.ENTRY) and not text.issuperset(_lines(rendered(row))):
             return False
@@ -450,7 +462,7 @@ def _with_gap_of(row: Block, text: str) -> bytes:
 
 
 def _copy(prepared: PreparedEntry) -> PreparedEntry:
-    foreign = prepared.foreign
-    entry_id = copied(foreign.path, Piece(prepared.text.encode(), foreign.entry.entry_id)).entry_id
-    copy = replace(foreign, entry=replace(foreign.entry, entry_id=entry_id))
-    return replace(prepared, foreign=copy, text=copy.block.raw.decode(), row=None)
+    external = prepared.external
+    entry_id = copied(external.path, Piece(prepared.text.encode(), external.entry.entry_id)).entry_id
+    copy = replace(external, entry=replace(external.entry, entry_id=entry_id))
+    return replace(prepared, external=copy, text=copy.block.raw.decode(), row=None)

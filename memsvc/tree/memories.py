@@ -83,7 +83,7 @@ def _checked(text: str) -> bytes:
 
 
 def _required(change: Change, memory_id: UUID) -> File:
-    file = File.objects.of(change.tree).standing(None).filter(pk=memory_id).first()
+    file = File.objects.of(change.tree).live_at(None).filter(pk=memory_id).first()
     if file is None or not change.access.sees(file.path) or files.is_hidden(change, file):
         raise MemoryNotFound
     return file

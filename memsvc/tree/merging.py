@@ -9,14 +9,21 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from memsvc import format
-from memsvc.format import BlockKind, InvalidEntry
+from memsvc.contract.imports import Differs, Done, ImportDifference
+from memsvc.format import (
+    MAX_ID_BYTES,
+    BlockKind,
+    InvalidEntry,
+    append_to,
+    compose_entry,
+    cut_file,
+    metadata_of,
+)
 from memsvc.format.fences import BOM
 from memsvc.format.frontmatter import text_line
 from memsvc.tree.blocks import rendered
 from memsvc.tree.drafts import OnConflict
 from memsvc.tree.models import Block
-from memsvc.tree.results import Difference, Differs, Done
 
 DONE = {OnConflict.KEEP: Done.KEPT, OnConflict.TAKE: Done.TAKEN, OnConflict.BOTH: Done.BOTH}
 
@@ -45,7 +52,7 @@ class Merged:
     copies: list[Piece] = field(default_factory=list)
     beside: bytes = b""
     changed: bool = False
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[ImportDifference] = field(default_factory=list)
 
 
 def pieces_of(rows: Iterable[Block], revision: int | None = None) -> list[Piece]:
@@ -84,7 +91,7 @@ def merge(
     done, both = DONE[on_conflict], on_conflict is OnConflict.BOTH
 
     def note(entry_id: str, differs: Differs, done: Done) -> None:
-        found.differences.append(Difference(path, entry_id, differs, done))
+        found.differences.append(ImportDifference(path, entry_id, differs, done))
 
     for key, piece in yours.items():
         if key in mine:
@@ -165,7 +172,7 @@ def joined(pieces: Sequence[Piece], more: Sequence[Piece], newline: str) -> byte
         if (last.endswith(b"\n") and (stands_apart or not piece.entry_id)) or last in (b"", BOM):
             parts.append(piece.raw)
         elif piece.entry_id:
-            parts.append(format.append_to(last, "", newline=newline) + piece.raw.lstrip(b"\r\n"))
+            parts.append(append_to(last, "", newline=newline) + piece.raw.lstrip(b"\r\n"))
         else:
             parts.append(newline.encode() + piece.raw)
     return b"".join(parts)
@@ -177,7 +184,7 @@ def says_the_same(path: str, one: bytes, other: bytes) -> bool:
 
 
 def _statement(path: str, raw: bytes) -> object:
-    found = [block for block in format.cut_file(path, raw) if block.entry is not None]
+    found = [block for block in cut_file(path, raw) if block.entry is not None]
     if len(found) != 1 or found[0].entry is None:
         return raw.strip()
     return replace(found[0].entry, superseded_by=None), dict(found[0].extra)
@@ -186,20 +193,20 @@ def _statement(path: str, raw: bytes) -> object:
 def copied(path: str, piece: Piece) -> Piece:
     """An entry under an id of its own, which is the same for the same entry each time."""
     digest = hashlib.sha256(piece.raw.strip()).hexdigest()[:8]
-    entry_id = f"{piece.entry_id[: format.MAX_ID_BYTES // 4]}-{digest}"
+    entry_id = f"{piece.entry_id[: MAX_ID_BYTES // 4]}-{digest}"
     lines = piece.raw.splitlines(keepends=True)
     at = next((n for n, line in enumerate(lines) if line.startswith(b"id:")), None)
     if at is not None:
         line_end = lines[at][len(lines[at].rstrip(b"\r\n")) :]
         lines[at] = text_line("id", entry_id).encode() + line_end
         raw = b"".join(lines)
-        found = [each.entry for each in format.cut_file(path, raw) if each.entry is not None]
+        found = [each.entry for each in cut_file(path, raw) if each.entry is not None]
         if [entry.entry_id for entry in found] == [entry_id]:
             return replace(piece, raw=raw, entry_id=entry_id)
-    block = next((each for each in format.cut_file(path, piece.raw) if each.entry is not None), None)
+    block = next((each for each in cut_file(path, piece.raw) if each.entry is not None), None)
     if block is None or block.entry is None:
         raise InvalidEntry(f"the entry {piece.entry_id} can't be put beside the one that is there")
-    text = format.compose_entry(replace(block.entry, entry_id=entry_id), format.metadata_of(block.extra))
+    text = compose_entry(replace(block.entry, entry_id=entry_id), metadata_of(block.extra))
     return replace(piece, raw=text.encode(), entry_id=entry_id)
 
 

@@ -17,23 +17,18 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
+from memsvc.contract.accounts import LANGUAGES
+from memsvc.database.ids import uuid7
 from memsvc.format import BlockKind, Confidence, MemoryCategory
+from memsvc.format.terms import Terms
 from memsvc.tree import visibility
 from memsvc.tree.errors import RevisionNotFound, RevisionPruned
 from memsvc.tree.visibility import EXPIRING
-from memsvc.tree.words import Terms
 from tenants.actors import ActorKind
-from tenants.ids import uuid7
 from tenants.models import Tenant
 
-LANGUAGES = (
-    *("simple", "arabic", "armenian", "basque", "catalan", "danish", "dutch", "english", "estonian"),
-    *("finnish", "french", "german", "greek", "hindi", "hungarian", "indonesian", "irish", "italian"),
-    *("lithuanian", "nepali", "norwegian", "portuguese", "romanian", "russian", "serbian", "spanish"),
-    *("swedish", "tamil", "turkish", "yiddish"),
-)
 DEFAULT_LANGUAGE = "english"
-LIVE = visibility.standing(None)
+LIVE = visibility.live_at(None)
 
 
 def _to_tenant() -> models.ForeignKey[Tenant, Tenant]:
@@ -119,8 +114,8 @@ class TreeRow(models.Model):
     class Meta:
         abstract = True
 
-    def stood(self, revision: int) -> bool:
-        return visibility.stands(self, revision)
+    def is_live_at(self, revision: int) -> bool:
+        return visibility.is_live_at(self, revision)
 
 
 class OfTreeQuerySet[T: models.Model](models.QuerySet[T]):
@@ -129,13 +124,13 @@ class OfTreeQuerySet[T: models.Model](models.QuerySet[T]):
 
 
 class TreeRowQuerySet[T: TreeRow](OfTreeQuerySet[T]):
-    def standing(self, revision: int | None) -> Self:
+    def live_at(self, revision: int | None) -> Self:
         """The rows of one revision; of the newest one when it is None."""
-        return self.filter(visibility.standing(revision))
+        return self.filter(visibility.live_at(revision))
 
-    def held_since(self, revision: int) -> Self:
+    def alive_since(self, revision: int) -> Self:
         """The rows that this revision or a later one holds."""
-        return self.filter(visibility.held_since(revision))
+        return self.filter(visibility.alive_since(revision))
 
 
 class FileQuerySet(TreeRowQuerySet["File"]):

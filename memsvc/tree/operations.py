@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from memsvc.tree.drafts import EntryDraft, Precondition
+from memsvc.format import EntryDraft
+from memsvc.tree.drafts import Precondition
 
 
 @dataclass(frozen=True, slots=True)

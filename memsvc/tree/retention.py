@@ -12,14 +12,14 @@ from uuid import UUID
 
 from django.db import connection
 
+from memsvc.database.rows import columns, instance
 from memsvc.tree.access import Access
 from memsvc.tree.history.blame import line_revisions
 from memsvc.tree.models import Block, File, Revision, Tree
-from memsvc.tree.moment import moment
-from memsvc.tree.scope import holding
+from memsvc.tree.scope import locked_transaction
+from memsvc.tree.snapshot import snapshot
 from tenants.actors import SYSTEM
 from tenants.models import Tenant
-from tenants.rows import columns, instance
 
 # Rows that are removed under one lock of the tree: some tens of milliseconds.
 _ROWS_AT_ONCE = 1000
@@ -37,28 +37,28 @@ class Pruned:
 
 
 def prune(
-    tree: Tree, before: datetime, *, rehearse: bool = False, progress: Progress = lambda step: None
+    tree: Tree, before: datetime, *, dry_run: bool = False, progress: Progress = lambda step: None
 ) -> Pruned:
     """Keep a tree's history from the newest revision on that was made `before` an instant.
 
     Writers wait for a moment now and then, never for the whole of it. When it is cut short, nothing reads otherwise
-    than before or after, and the next call does the rest. With `rehearse` nothing is changed: the answer says what
+    than before or after, and the next call does the rest. With `dry_run` nothing is changed: the answer says what
     would go. `progress` is told of each step: "lines", "horizon", "blocks", "files". Raises `Busy` and `TreeNotFound`.
     """
-    return prune_to(tree, _horizon(tree, before), rehearse=rehearse, progress=progress)
+    return prune_to(tree, _horizon(tree, before), dry_run=dry_run, progress=progress)
 
 
 def prune_to(
-    tree: Tree, horizon: int, *, rehearse: bool = False, progress: Progress = lambda step: None
+    tree: Tree, horizon: int, *, dry_run: bool = False, progress: Progress = lambda step: None
 ) -> Pruned:
     """Keep a tree's history from a revision on, or from a later one where it begins with that already.
 
     Raises `RevisionNotFound` for one that never was, besides what `prune` does.
     """
-    if rehearse:
+    if dry_run:
         return _rehearsed(tree, horizon)
     _remember_lines(tree, horizon, progress)
-    with holding(tree) as held:
+    with locked_transaction(tree) as held:
         held.require_revision(max(horizon, held.history_from))
         if held.history_from < horizon:
             held.history_from = horizon
@@ -105,13 +105,13 @@ ORDER BY kept.place, t.name
 
 def _horizon(tree: Tree, before: datetime) -> int:
     made = Revision.objects.of(tree).filter(at__lt=before)
-    with moment(Access(tree, SYSTEM)):
+    with snapshot(Access(tree, SYSTEM)):
         newest = made.order_by("-number").values_list("number", flat=True).first()
     return newest or 0
 
 
 def _rehearsed(tree: Tree, horizon: int) -> Pruned:
-    with moment(Access(tree, SYSTEM)) as now:
+    with snapshot(Access(tree, SYSTEM)) as now:
         horizon = max(horizon, now.tree.history_from)
         blocks = Block.objects.of(tree).filter(removed_in__lte=horizon).count()
         files = File.objects.of(tree).filter(removed_in__lte=horizon).count()
@@ -124,10 +124,10 @@ def _remember_lines(tree: Tree, horizon: int, progress: Progress) -> None:
     What happened up to the horizon never changes again, so it is looked at without the lock.
     """
     for file_id in _files_with_history(tree, horizon):
-        with moment(Access(tree, SYSTEM), horizon) as then:
+        with snapshot(Access(tree, SYSTEM), horizon) as then:
             found = line_revisions(then, file_id)
         if found:
-            with holding(tree):
+            with locked_transaction(tree):
                 blocks = [Block(pk=pk, line_revisions=numbers) for pk, numbers in found.items()]
                 Block.objects.of(tree).bulk_update(blocks, ["line_revisions"], batch_size=_ROWS_AT_ONCE)
         progress("lines")
@@ -135,10 +135,10 @@ def _remember_lines(tree: Tree, horizon: int, progress: Progress) -> None:
 
 def _files_with_history(tree: Tree, horizon: int) -> Sequence[UUID]:
     """The files of the horizon, by what their blocks refer to, of which blocks will go that are not gone yet."""
-    with moment(Access(tree, SYSTEM)) as now:
+    with snapshot(Access(tree, SYSTEM)) as now:
         ended = Block.objects.of(tree).filter(removed_in__gt=now.tree.history_from, removed_in__lte=horizon)
-        standing = Block.objects.of(tree).standing(horizon).filter(file_id__in=ended.values("file_id"))
-        return list(standing.order_by("file_id").values_list("file_id", flat=True).distinct())
+        live = Block.objects.of(tree).live_at(horizon).filter(file_id__in=ended.values("file_id"))
+        return list(live.order_by("file_id").values_list("file_id", flat=True).distinct())
 
 
 _REMOVE_BLOCKS = """
@@ -188,6 +188,6 @@ def _removed_at_once(tree: Tree, statement: str, horizon: int) -> int:
         "horizon": horizon,
         "most": _ROWS_AT_ONCE,
     }
-    with holding(tree), connection.cursor() as cursor:
+    with locked_transaction(tree), connection.cursor() as cursor:
         cursor.execute(statement, values)
         return int(cursor.fetchone()[0])

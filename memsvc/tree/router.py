@@ -10,8 +10,29 @@ from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from uuid import UUID
 
-from memsvc import format
-from memsvc.format import BlockKind, IndexRow
+from memsvc.format import (
+    MAX_ROW_TAG_CHARS,
+    MAX_ROW_TAGS,
+    MEMORY_ROOT,
+    SCAFFOLD,
+    BlockKind,
+    IndexRow,
+    MemoryKind,
+    first_heading,
+    first_line,
+    is_memory_file,
+    is_router,
+    merged_row,
+    parent_of,
+    parse_index,
+    parse_row,
+    router_of,
+    shortened,
+    with_row_put,
+    without_row,
+)
+from memsvc.format import Block as CutBlock
+from memsvc.format import index_path as router_path
 from memsvc.format.text import folded
 from memsvc.tree import files, statements
 from memsvc.tree.blocks import row_of
@@ -20,7 +41,7 @@ from memsvc.tree.scope import Change, Exemption
 from memsvc.tree.statements import LiveEntry, live_entry
 from memsvc.tree.visibility import FOR_GOOD, is_active, is_visible, visible
 
-INDEXES = [format.index_path(None), *(format.index_path(kind) for kind in format.MemoryKind)]
+INDEXES = [router_path(None), *(router_path(kind) for kind in MemoryKind)]
 # How many of a file's last entries its row is made from, so that what that costs has a bound.
 LOOKED_AT = 200
 # An entry whose time lies further off than this is not sure to be its file's newest.
@@ -37,7 +58,7 @@ class Origin(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mention:
+class RowUpdate:
     """What a change has to tell about one file: merged into its row.
 
     `created` is the time of the entry that the description comes from. `expires_at` is when what was added to the
@@ -67,15 +88,15 @@ class Mark:
 
 _SCAFFOLD_ROWS = {
     f"{index.rpartition('/')[0]}/{row.path}": row
-    for index, text in format.SCAFFOLD.items()
-    if format.is_router(index)
-    for row in format.parse_index(text)[1].values()
+    for index, text in SCAFFOLD.items()
+    if is_router(index)
+    for row in parse_index(text)[1].values()
 }
 
 
-def mention(
+def upsert_row(
     change: Change,
-    told: Mention,
+    update: RowUpdate,
     *,
     make_index: bool = False,
     is_new: bool = False,
@@ -85,7 +106,7 @@ def mention(
 
     `is_new` says that the file holds nothing but what is told, `gone` is an entry that it has lost.
     """
-    place = format.router_of(told.path)
+    place = router_of(update.path)
     if place is None:
         return
     index_path, relative = place
@@ -94,26 +115,22 @@ def mention(
         index = _made(change, index_path)
         row = _rows(index).filter(row_path=relative).last()
     if index is not None:
-        if row is None and not (told.of_all or is_new):
-            whole = _of_all(change, told)
-            told = replace(whole, on=told.on or whole.on)
-        _mention_in(change, index, row, relative, told, gone)
+        if row is None and not (update.of_all or is_new):
+            whole = _of_all(change, update)
+            update = replace(whole, on=update.on or whole.on)
+        _upsert_row_in(change, index, row, relative, update, gone)
 
 
-def _of_all(change: Change, told: Mention) -> Mention:
+def _of_all(change: Change, update: RowUpdate) -> RowUpdate:
     """What is to be told of a file as a whole, where a part of it is not enough to know."""
-    return described(change, files.require(change, told.path))
+    return described(change, files.require(change, update.path))
 
 
 def _made(change: Change, index_path: str) -> File:
     """A router as a new tree has it, but for the rows of files that aren't there."""
-    there = set(
-        File.objects.of(change.tree)
-        .standing(None)
-        .filter(path__in=format.SCAFFOLD)
-        .values_list("path", flat=True)
-    )
-    text = usual_text(index_path, without=format.SCAFFOLD.keys() - there)
+    there = File.objects.of(change.tree).live_at(None).filter(path__in=SCAFFOLD)
+    gone = SCAFFOLD.keys() - set(there.values_list("path", flat=True))
+    text = usual_text(index_path, without=gone)
     with change.exempt(Exemption.INDEX):
         index = files.create(change, index_path)
         files.fill(change, index, text)
@@ -123,11 +140,11 @@ def _made(change: Change, index_path: str) -> File:
 
 def usual_text(path: str, *, without: Collection[str]) -> bytes:
     """What a new tree has in a file of its own: an index without the rows of these files."""
-    text = format.SCAFFOLD[path].encode()
-    if format.is_router(path):
-        for row in format.parse_index(text.decode())[1]:
-            if f"{format.parent_of(path)}/{row}" in without:
-                text = format.without_row(text, row)
+    text = SCAFFOLD[path].encode()
+    if is_router(path):
+        for row in parse_index(text.decode())[1]:
+            if f"{parent_of(path)}/{row}" in without:
+                text = without_row(text, row)
     return text
 
 
@@ -137,26 +154,31 @@ def _list_routers(change: Change) -> None:
     if root is None:
         return
     have = set(_rows(root).values_list("row_path", flat=True))
-    there = File.objects.of(change.tree).standing(None).filter(path__in=INDEXES[1:]).order_by("path")
+    there = File.objects.of(change.tree).live_at(None).filter(path__in=INDEXES[1:]).order_by("path")
     for path in there.values_list("path", flat=True):
-        relative = path.removeprefix(format.MEMORY_ROOT)
+        relative = path.removeprefix(MEMORY_ROOT)
         if relative not in have:
-            _mention_in(change, root, None, relative, Mention(path=path))
+            _upsert_row_in(change, root, None, relative, RowUpdate(path=path))
 
 
-def _mention_in(
-    change: Change, index: File, old: Block | None, relative: str, told: Mention, gone: Block | None = None
+def _upsert_row_in(
+    change: Change,
+    index: File,
+    old: Block | None,
+    relative: str,
+    update: RowUpdate,
+    gone: Block | None = None,
 ) -> None:
     # What a row said that nobody sees any more is not said again.
-    known = format.parse_row(old.text) if old and files.visible_at(change, [old]) else None
-    mark = mark_of(change.tree, told.path, old, known) if old and known else Mark()
-    if known is None and (usual := _SCAFFOLD_ROWS.get(told.path)):
+    known = parse_row(old.text) if old and files.visible_at(change, [old]) else None
+    mark = mark_of(change.tree, update.path, old, known) if old and known else Mark()
+    if known is None and (usual := _SCAFFOLD_ROWS.get(update.path)):
         known = replace(usual, path=relative)
-    if not told.of_all and _asks_for_all(change, known, mark, told, gone):
-        told = replace(_of_all(change, told), on=told.on)
-    by_hand = told.by_hand.union(known.tags if known else ()) - mark.tags
-    row, mark = _merged(known, mark, told, relative, by_hand)
-    expires_at = _later(old.expires_at, told.expires_at) if old and not told.of_all else told.expires_at
+    if not update.of_all and _asks_for_all(change, known, mark, update, gone):
+        update = replace(_of_all(change, update), on=update.on)
+    by_hand = update.by_hand.union(known.tags if known else ()) - mark.tags
+    row, mark = _merged(known, mark, update, relative, by_hand)
+    expires_at = _later(old.expires_at, update.expires_at) if old and not update.of_all else update.expires_at
     if old and known == row and old.expires_at == expires_at:
         is_sure = mark.created and abs(mark.created - change.at) < _AT_ONCE
         if not old.source or not (is_sure or old.created == mark.created):
@@ -173,52 +195,52 @@ def _mention_in(
 
 
 def _asks_for_all(
-    change: Change, known: IndexRow | None, mark: Mark, told: Mention, gone: Block | None
+    change: Change, known: IndexRow | None, mark: Mark, update: RowUpdate, gone: Block | None
 ) -> bool:
     """Whether it takes a look at the file to know what its row has to say now."""
-    if told.created and abs(told.created - change.at) > _AT_ONCE:
+    if update.created and abs(update.created - change.at) > _AT_ONCE:
         return True
     if known is None:
         return False
     # Where nothing was said yet, how the file begins comes before what an entry says first.
-    if told.origin is Origin.LINE and not known.description:
+    if update.origin is Origin.LINE and not known.description:
         return True
     if gone is None:
         return False
-    if mark.tags.intersection(gone.tags).difference(told.tags):
+    if mark.tags.intersection(gone.tags).difference(update.tags):
         return True
     entry = live_entry(gone)
-    replaces = told.origin is Origin.SUMMARY and not (
-        mark.created and told.created and mark.created > told.created
+    replaces = update.origin is Origin.SUMMARY and not (
+        mark.created and update.created and mark.created > update.created
     )
     return not replaces and mark.origin is not Origin.HAND and known.description == quoted(entry)[0]
 
 
 def _merged(
-    known: IndexRow | None, mark: Mark, told: Mention, relative: str, by_hand: frozenset[str]
+    known: IndexRow | None, mark: Mark, update: RowUpdate, relative: str, by_hand: frozenset[str]
 ) -> tuple[IndexRow, Mark]:
     """The row after what is told, and what of it is made from the file."""
-    newer = not (mark.created and told.created and mark.created > told.created)
+    newer = not (mark.created and update.created and mark.created > update.created)
     nothing_said = known is None or not known.description
     replaces = mark.origin is not Origin.HAND and (
-        told.of_all
-        or (told.origin is Origin.SUMMARY and newer)
-        or (told.origin is Origin.LINE and newer and (nothing_said or mark.origin is Origin.LINE))
+        update.of_all
+        or (update.origin is Origin.SUMMARY and newer)
+        or (update.origin is Origin.LINE and newer and (nothing_said or mark.origin is Origin.LINE))
     )
     kept = known or IndexRow(relative)
-    if told.of_all:
-        kept = replace(kept, tags=tuple(tag for tag in kept.tags if tag in by_hand or tag in told.tags))
-    row = format.merged_row(
+    if update.of_all:
+        kept = replace(kept, tags=tuple(tag for tag in kept.tags if tag in by_hand or tag in update.tags))
+    row = merged_row(
         replace(kept, description="") if replaces else kept,
         path=relative,
-        description=told.description if replaces else "",
-        tags=told.tags,
-        when=told.on,
+        description=update.description if replaces else "",
+        tags=update.tags,
+        when=update.on,
         by_hand=by_hand,
     )
-    made = (mark.tags.union(told.tags) - by_hand).intersection(row.tags)
+    made = (mark.tags.union(update.tags) - by_hand).intersection(row.tags)
     if replaces:
-        return row, Mark(told.origin, told.created, made)
+        return row, Mark(update.origin, update.created, made)
     return row, Mark(mark.origin, mark.created, made)
 
 
@@ -268,7 +290,7 @@ def _put(
 ) -> None:
     line_end = _line_end(instead_of.text) if instead_of else index.newline
     raw = (row.to_row() + line_end).encode()
-    block = row_of(format.Block(BlockKind.ROW, raw), index, position=position, revision=change.number)
+    block = row_of(CutBlock(BlockKind.ROW, raw), index, position=position, revision=change.number)
     block.expires_at = expires_at
     block.source, block.created, block.tags = mark.origin, mark.created, sorted(mark.tags)
     with change.exempt(Exemption.INDEX):
@@ -296,7 +318,7 @@ def _rewrite(change: Change, index: File, row: IndexRow, mark: Mark, expires_at:
     """The slow way: put the index's whole text together anew."""
     data = files.content_now(change, index)
     with change.exempt(Exemption.INDEX):
-        rows = files.fill(change, index, format.with_row_put(data, row)) or []
+        rows = files.fill(change, index, with_row_put(data, row)) or []
         _remember(change, [block.pk for block in rows if block.row_path == row.path], mark, expires_at)
         if expires_at or index.next_expiry:
             files.count(change, index)
@@ -320,35 +342,35 @@ def forget(change: Change, paths: Iterable[str]) -> None:
 def _place_of(path: str) -> tuple[str, str] | None:
     """The router that has a row for a file, and the row's path. The root's index has one for each other router."""
     if path in INDEXES[1:]:
-        return INDEXES[0], path.removeprefix(format.MEMORY_ROOT)
-    return format.router_of(path)
+        return INDEXES[0], path.removeprefix(MEMORY_ROOT)
+    return router_of(path)
 
 
 def carry(change: Change, moved: Sequence[tuple[str, str]]) -> None:
     """Let the rows of moved files move along, with what they say."""
-    told = [_moved(change, source, destination) for source, destination in moved]
+    updates = [_moved(change, source, destination) for source, destination in moved]
     forget(change, [source for source, _ in moved])
-    for each in filter(None, told):
-        mention(change, each)
+    for each in filter(None, updates):
+        upsert_row(change, each)
 
 
-def _moved(change: Change, source: str, destination: str) -> Mention | None:
+def _moved(change: Change, source: str, destination: str) -> RowUpdate | None:
     """What is said of a file that was moved: what its row said, unless that came from where it was."""
     moved = statements.file_at(change.tree, destination)
-    place = format.router_of(source)
+    place = router_of(source)
     index = files.find(change, place[0]) if place else None
     old = _rows(index).filter(row_path=place[1]).last() if place and index else None
-    row = format.parse_row(old.text) if old else None
+    row = parse_row(old.text) if old else None
     if old is None or row is None:
         return described(change, moved) if moved else None
     mark = mark_of(change.tree, source, old, row, now_at=destination)
     by_hand = frozenset(row.tags) - mark.tags
-    is_read_anew = format.is_memory_file(source) != format.is_memory_file(destination)
+    is_read_anew = is_memory_file(source) != is_memory_file(destination)
     is_usual = mark.origin is Origin.FILE and (source in _SCAFFOLD_ROWS or destination in _SCAFFOLD_ROWS)
     if moved and mark.origin is not Origin.HAND and (is_read_anew or is_usual):
-        told = described(change, moved)
-        return replace(told, tags=[*by_hand, *told.tags], by_hand=by_hand)
-    return Mention(
+        update = described(change, moved)
+        return replace(update, tags=[*by_hand, *update.tags], by_hand=by_hand)
+    return RowUpdate(
         path=destination,
         description=row.description,
         origin=mark.origin,
@@ -367,18 +389,18 @@ def complete(change: Change, indexes: Sequence[File] | None = None, *, restated:
     With `restated`, rows that this change brought as text don't go on quoting what their files no longer say.
     """
     if indexes is None:
-        indexes = list(File.objects.of(change.tree).standing(None).filter(path__in=INDEXES))
+        indexes = list(File.objects.of(change.tree).live_at(None).filter(path__in=INDEXES))
     for index in indexes:
         have = {row.row_path: row for row in _rows(index)}
-        below = File.objects.of(change.tree).standing(None).under(index.parent).order_by("path")
+        below = File.objects.of(change.tree).live_at(None).under(index.parent).order_by("path")
         for file in below:
-            place = format.router_of(file.path)
+            place = router_of(file.path)
             if place is None or place[0] != index.path:
                 continue
             row = have.get(place[1])
             shows = row is not None and bool(files.visible_at(change, [row]))
             if row is None or not (shows or files.is_hidden(change, file)):
-                _mention_in(change, index, row, place[1], described(change, file))
+                _upsert_row_in(change, index, row, place[1], described(change, file))
             elif restated and row.added_in == change.number and not row.source:
                 _restate(change, index, row, file)
     if indexes:
@@ -387,46 +409,46 @@ def complete(change: Change, indexes: Sequence[File] | None = None, *, restated:
 
 def _restate(change: Change, index: File, row: Block, file: File) -> None:
     """Bring a row that came as text up to date where it quotes an entry that its file has no more."""
-    known = format.parse_row(row.text)
+    known = parse_row(row.text)
     if known is None:
         return
-    mark, told = mark_of(change.tree, file.path, row, known), described(change, file)
-    quotes = mark.origin in (Origin.SUMMARY, Origin.LINE) and known.description != told.description
-    if quotes or mark.tags.difference(told.tags):
-        _mention_in(change, index, row, known.path, replace(told, on=None))
+    mark, update = mark_of(change.tree, file.path, row, known), described(change, file)
+    quotes = mark.origin in (Origin.SUMMARY, Origin.LINE) and known.description != update.description
+    if quotes or mark.tags.difference(update.tags):
+        _upsert_row_in(change, index, row, known.path, replace(update, on=None))
     else:
         _remember(change, [row.pk], mark, row.expires_at)
 
 
-def described(change: Change, file: File) -> Mention:
+def described(change: Change, file: File) -> RowUpdate:
     """What a file's row has to say: made from the last of its live entries, else from how the file begins."""
     return replace(row_of_file(file), expires_at=files.last_expiry(change, file))
 
 
-def row_of_file(file: File) -> Mention:
+def row_of_file(file: File) -> RowUpdate:
     """The same, with no regard to when the file disappears."""
     entries = statements.last_entries(file, LOOKED_AT)
     return _described(file, entries, "" if _newest(entries, with_summary=True) else _heading(file))
 
 
-def described_by(change: Change, file: File, rows: Sequence[Block]) -> Mention:
+def described_by(change: Change, file: File, rows: Sequence[Block]) -> RowUpdate:
     """The same of a file of which all that shows is at hand, in its order."""
     lasting = [row for row in reversed(rows) if is_visible(row, FOR_GOOD)]
     live = [row for row in lasting if row.kind == BlockKind.ENTRY and is_active(row)]
     first = lasting[-1] if lasting else None
-    told = _described(file, [live_entry(row) for row in live[:LOOKED_AT]], _heading_of(file.path, first))
-    return replace(told, expires_at=files.last_expiry(change, file))
+    update = _described(file, [live_entry(row) for row in live[:LOOKED_AT]], _heading_of(file.path, first))
+    return replace(update, expires_at=files.last_expiry(change, file))
 
 
-def _described(file: File, entries: Sequence[LiveEntry], heading: str) -> Mention:
+def _described(file: File, entries: Sequence[LiveEntry], heading: str) -> RowUpdate:
     newest = _newest(entries)
-    told = _newest(entries, with_summary=True) or (None if heading else newest)
-    description, origin = quoted(told) if told else (heading, Origin.FILE)
-    return Mention(
+    described = _newest(entries, with_summary=True) or (None if heading else newest)
+    description, origin = quoted(described) if described else (heading, Origin.FILE)
+    return RowUpdate(
         path=file.path,
         description=description,
         origin=origin,
-        created=told.created if told else None,
+        created=described.created if described else None,
         tags=_shown_tags(entries),
         on=newest.created.astimezone(UTC).date() if newest else file.modified_at.date(),
         of_all=True,
@@ -442,14 +464,14 @@ def _newest(entries: Sequence[LiveEntry], *, with_summary: bool = False) -> Live
 def quoted(entry: LiveEntry) -> tuple[str, Origin]:
     """How an entry is told of in a row."""
     if entry.summary:
-        return format.shortened(entry.summary), Origin.SUMMARY
-    return format.first_line(entry.text), Origin.LINE
+        return shortened(entry.summary), Origin.SUMMARY
+    return first_line(entry.text), Origin.LINE
 
 
 def _shown_tags(entries: Sequence[LiveEntry]) -> list[str]:
     """The tags of these entries, of which the last one comes first, as a row lists them: the latest at the end."""
     tags = dict.fromkeys(tag for entry in entries for tag in reversed(entry.tags))
-    fitting = [tag for tag in tags if len(tag) <= format.MAX_ROW_TAG_CHARS][: format.MAX_ROW_TAGS]
+    fitting = [tag for tag in tags if len(tag) <= MAX_ROW_TAG_CHARS][:MAX_ROW_TAGS]
     return fitting[::-1]
 
 
@@ -468,6 +490,6 @@ def _heading_of(path: str, first: Block | None) -> str:
     usual = usual_description(path)
     if first is None or first.kind == BlockKind.ENTRY or first.raw is not None:
         return usual
-    if usual and first.text.startswith(format.SCAFFOLD[path]):
+    if usual and first.text.startswith(SCAFFOLD[path]):
         return usual
-    return format.first_heading(first.text)
+    return first_heading(first.text)

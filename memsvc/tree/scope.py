@@ -1,7 +1,7 @@
 """The one door to the database: transaction, tenant, lock, revision, and giving the connection back.
 
-`reading(access)` sees one moment of the tree. `changing(access, action)` holds the tree's lock, and what is done
-in it becomes one revision, or none when nothing was changed or anything was raised.
+`read_transaction(access)` sees one moment of the tree. `unit_of_work(access, action)` holds the tree's lock, and what
+is done in it becomes one revision, or none when nothing was changed or anything was raised.
 """
 
 from collections.abc import Iterator
@@ -22,11 +22,11 @@ from django.db import (
 )
 from psycopg.errors import LockNotAvailable
 
+from memsvc.contract.files import WriteWarning
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Busy, TreeArchived, TreeError, TreeNotFound, Unavailable
 from memsvc.tree.models import Revision, Tree
-from memsvc.tree.results import WriteWarning
 
 # Locks, deadlocks and serialisation: someone else was in the way.
 _BUSY_STATES = ("55P03", "40001", "40P01")
@@ -34,7 +34,7 @@ _BUSY_STATES = ("55P03", "40001", "40P01")
 _UNAVAILABLE_STATES = ("08", "57P", "25P03", "53300", "57014")
 
 
-class Whole(transaction.Atomic):
+class JoinedAtomic(transaction.Atomic):
     """A transaction that whatever fails in it ends, so that a change inside needs no savepoint of its own."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class Change:
     # Paths whose rows in the index files have to be looked at before the end.
     index_behind: bool = field(default=False)
     # Rows that it superseded without closing them.
-    retired: list[UUID] = field(default_factory=list)
+    superseded: list[UUID] = field(default_factory=list)
     # What the one who makes it has to know about what can't be found in it.
     warnings: list[WriteWarning] = field(default_factory=list)
     _exemption: Exemption | None = None
@@ -90,7 +90,7 @@ class Change:
 
 
 @contextmanager
-def reading(access: Access) -> Iterator[None]:
+def read_transaction(access: Access) -> Iterator[None]:
     """One consistent moment of the tree, for as many statements as it takes."""
     with _transaction():
         # Within an outer transaction the level can't be chosen any more; that one has its own moment.
@@ -100,15 +100,17 @@ def reading(access: Access) -> Iterator[None]:
 
 
 @contextmanager
-def changing(access: Access, action: str, *, message: str = "", rehearsed: bool = False) -> Iterator[Change]:
+def unit_of_work(
+    access: Access, action: str, *, message: str = "", dry_run: bool = False
+) -> Iterator[Change]:
     """Lock the tree, and keep what is done inside as its next revision.
 
-    A change that is `rehearsed` will be ended by an exception, after which the transaction around it goes on.
+    A `dry_run` will be ended by an exception, after which the transaction around it goes on.
     Raises `ReadOnly` for an access that may not write, `Busy` when the lock is not to be had in time,
     `TreeArchived`, and `TreeNotFound` when the tree was deleted meanwhile; then nothing was changed.
     """
     access.require_write()
-    with _transaction(savepoint=rehearsed or not _in_whole()):
+    with _transaction(savepoint=dry_run or not _is_joined()):
         tree = statements.lock_tree(access.tree)
         if tree is None:
             raise TreeNotFound(access.tree.name)
@@ -121,7 +123,7 @@ def changing(access: Access, action: str, *, message: str = "", rehearsed: bool 
 
 
 @contextmanager
-def holding(tree: Tree) -> Iterator[Tree]:
+def locked_transaction(tree: Tree) -> Iterator[Tree]:
     """Lock a tree, archived or not, for what makes no revision of it. Raises `Busy` and `TreeNotFound`."""
     with _transaction():
         locked = statements.lock_tree(tree)
@@ -131,7 +133,7 @@ def holding(tree: Tree) -> Iterator[Tree]:
 
 
 @contextmanager
-def deriving(tree: Tree) -> Iterator[None]:
+def unlocked_transaction(tree: Tree) -> Iterator[None]:
     """A transaction for what is made out of a tree and is no part of it. It takes no lock: writers go on."""
     with _transaction():
         statements.enter(tree.tenant_id)
@@ -150,7 +152,7 @@ def _record(change: Change, action: str, message: str) -> None:
         action=action,
         message=message,
     )
-    statements.record(revision, index_behind=change.index_behind, retired=change.retired)
+    statements.record(revision, index_behind=change.index_behind, superseded=change.superseded)
 
 
 @contextmanager
@@ -174,8 +176,8 @@ def _nested() -> bool:
     return len(connection.savepoint_ids) > 0 or len(connection.atomic_blocks) > 1
 
 
-def _in_whole() -> bool:
-    return bool(connection.atomic_blocks) and isinstance(connection.atomic_blocks[-1], Whole)
+def _is_joined() -> bool:
+    return bool(connection.atomic_blocks) and isinstance(connection.atomic_blocks[-1], JoinedAtomic)
 
 
 def _translated(error: DatabaseError | InterfaceError) -> TreeError | None:
@@ -185,6 +187,3 @@ def _translated(error: DatabaseError | InterfaceError) -> TreeError | None:
         return Busy()
     passes = state is None or state.startswith(_UNAVAILABLE_STATES)
     return Unavailable() if passes and isinstance(error, (OperationalError, InterfaceError)) else None
-
-
-__all__ = ["Change", "Exemption", "TreeError", "Whole", "changing", "deriving", "holding", "reading"]

@@ -9,21 +9,29 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
-from memsvc import format
+from memsvc.contract.entries import EntryRetired, EntryWritten
 from memsvc.contract.errors import ErrorCode
+from memsvc.contract.files import BatchResult, Deleted, Edited, Moved, Told, Uploaded, Written
+from memsvc.contract.history import Restored, Undone
 from memsvc.format import (
+    MEMORY_ROOT,
+    SCAFFOLD,
     CodedError,
+    EntryDraft,
+    InvalidPath,
     InvalidText,
     canonical_folder,
     canonical_path,
     checked_text,
+    is_router,
+    router_of,
     visible_path,
 )
 from memsvc.tree import arrivals, entries, files, importing, router
 from memsvc.tree.access import Access
-from memsvc.tree.arrivals import Arrival, ForeignEntry
+from memsvc.tree.arrivals import Arrival, ExternalEntry
 from memsvc.tree.blocks import content
-from memsvc.tree.drafts import EntryDraft, OnConflict, Precondition, SuccessorDraft
+from memsvc.tree.drafts import OnConflict, Precondition, SuccessorDraft
 from memsvc.tree.edits import replace_text
 from memsvc.tree.errors import (
     BatchFailed,
@@ -51,22 +59,8 @@ from memsvc.tree.operations import (
     RetireEntry,
     WriteFile,
 )
-from memsvc.tree.results import (
-    BatchResult,
-    Deleted,
-    Edited,
-    EntryRetired,
-    EntryWritten,
-    ImportResult,
-    Moved,
-    OperationResult,
-    Restored,
-    Told,
-    Undone,
-    Uploaded,
-    Written,
-)
-from memsvc.tree.scope import Change, changing
+from memsvc.tree.results import ImportResult, OperationResult
+from memsvc.tree.scope import Change, unit_of_work
 
 MAX_BATCH = 500
 MAX_MESSAGE_BYTES = 1000
@@ -131,7 +125,7 @@ def move(
 
 
 def add_entry(access: Access, draft: EntryDraft, *, message: str = "") -> EntryWritten:
-    """Store an entry in the file of its category, and retire the one it supersedes, if any.
+    """Store an entry in the file of its category, and mark the one it supersedes, if any.
 
     Of two rivals for one entry, one wins and the other gets `AlreadySuperseded`. Unknown targets are
     `EntryNotFound`, those of another category `InvalidSupersession`.
@@ -162,7 +156,9 @@ def retire_entry(
     return _one(access, "entry.retire", _retire_entry(RetireEntry(entry_id, precondition)), message)
 
 
-def batch(access: Access, operations: Sequence[Operation], *, message: str = "") -> BatchResult:
+def batch(
+    access: Access, operations: Sequence[Operation], *, message: str = ""
+) -> BatchResult[OperationResult]:
     """Do up to 500 operations in order, as one revision: all of them or none. Raises `BatchFailed`."""
     if len(operations) > MAX_BATCH:
         raise TooLarge(f"a batch may hold {MAX_BATCH} operations, not {len(operations)}; send several")
@@ -215,7 +211,7 @@ def upload_files(access: Access, uploads: Sequence[tuple[str, bytes]]) -> list[U
 def _verdict[R](path: str, act: Callable[[], R]) -> R | Uploaded:
     try:
         return act()
-    except (format.InvalidPath, IsFolder, Forbidden) as error:
+    except (InvalidPath, IsFolder, Forbidden) as error:
         return Uploaded(path, ErrorCode(error.code).verdict)
     except (PathTaken, TooLarge) as error:
         return Uploaded(path, str(error))
@@ -227,11 +223,11 @@ def _uploaded(path: str, result: Written | Uploaded) -> Uploaded:
 
 def scaffold(access: Access) -> list[str]:
     """Make what is missing of the memory layout and answer the paths that were made. Nothing is overwritten."""
-    access.require_write(format.MEMORY_ROOT.rstrip("/"))
+    access.require_write(MEMORY_ROOT.rstrip("/"))
     with one_revision(access, "tree.scaffold") as change:
-        missing = [path for path in format.SCAFFOLD if files.find(change, path) is None]
+        missing = [path for path in SCAFFOLD if files.find(change, path) is None]
         # What an index says of a file that was there already is for that file to tell.
-        there = format.SCAFFOLD.keys() - missing
+        there = SCAFFOLD.keys() - missing
         for path in missing:
             files.fill(change, files.create(change, path), router.usual_text(path, without=there))
         if missing:
@@ -243,9 +239,9 @@ def import_files(
     access: Access,
     imported: Iterable[Arrival | tuple[str, bytes]] = (),
     *,
-    entries: Sequence[ForeignEntry] = (),
+    entries: Sequence[ExternalEntry] = (),
     on_conflict: OnConflict = OnConflict.KEEP,
-    rehearse: bool = False,
+    dry_run: bool = False,
     message: str = "",
 ) -> ImportResult:
     """Bring in files, and behind them entries with the ids that they have, as one revision.
@@ -253,14 +249,14 @@ def import_files(
     Files that are new come in byte for byte, index files too: rows that they lack are added by the next change of the
     tree. Where the tree has, or had, something else, `on_conflict` says what counts, and the answer names each
     difference. Files that are not among the imported ones are left alone. Everything is cut and read before the tree
-    is locked. With `rehearse` nothing is changed: the answer says what would be.
+    is locked. With `dry_run` nothing is changed: the answer says what would be.
     """
     access.require_write()
     with (
         arrivals.prepared_files(access, _fitting(imported)) as some,
         arrivals.prepared_entries(access, entries) as single,
         suppress(_NotKept),
-        one_revision(access, "tree.import", message, rehearsed=rehearse) as change,
+        one_revision(access, "tree.import", message, dry_run=dry_run) as change,
     ):
         bringing = importing.Import(change, on_conflict)
         for group in some:
@@ -268,9 +264,9 @@ def import_files(
         change.index_behind = bool(bringing.files)
         outcomes = bringing.bring_entries(single)
         bringing.finish()
-        if rehearse:
+        if dry_run:
             raise _NotKept
-    revision = change.number - 1 if rehearse else change.current
+    revision = change.number - 1 if dry_run else change.current
     return ImportResult(revision, bringing.files, outcomes, bringing.differences)
 
 
@@ -312,31 +308,31 @@ def undo(
     revision: int | None = None,
     actor: str | None = None,
     since: int = 1,
-    rehearse: bool = False,
+    dry_run: bool = False,
     skip_conflicts: bool = False,
     message: str = "",
 ) -> Undone:
     """Take back what one revision, or one actor from revision `since` on, did, and keep what others did after.
 
-    With `rehearse` nothing is changed: the answer says what would be. Raises `UndoRefused` when something has
+    With `dry_run` nothing is changed: the answer says what would be. Raises `UndoRefused` when something has
     changed since in the same place, unless `skip_conflicts` asks for the rest to be undone.
     """
     if (revision is None) == (actor is None):
         raise InvalidText("name either the revision or the actor whose changes are to be undone")
-    with suppress(_NotKept), one_revision(access, "undo", message, rehearsed=rehearse) as change:
+    with suppress(_NotKept), one_revision(access, "undo", message, dry_run=dry_run) as change:
         revisions = undoing.revisions_to_undo(change, revision=revision, actor=actor, since=since)
         done = undoing.undo(change, access, revisions)
-        told = tuple(change.warnings)
-        if rehearse:
+        warnings = tuple(change.warnings)
+        if dry_run:
             raise _NotKept
         if done.conflicts and not skip_conflicts:
             raise UndoRefused(done.conflicts)
     return Undone(
-        change.number - 1 if rehearse else change.current,
+        change.number - 1 if dry_run else change.current,
         sorted(done.undone, reverse=True),
         sorted(done.gone | done.back),
         done.conflicts,
-        warnings=told,
+        warnings=warnings,
     )
 
 
@@ -357,10 +353,10 @@ def _told[R: Told](change: Change, step: Step[R]) -> R:
 
 @contextmanager
 def one_revision(
-    access: Access, action: str, message: str = "", *, rehearsed: bool = False
+    access: Access, action: str, message: str = "", *, dry_run: bool = False
 ) -> Iterator[Change]:
     """A change at whose end the index files agree with the tree, also when an import left them behind."""
-    with changing(access, action, message=_message(message), rehearsed=rehearsed) as change:
+    with unit_of_work(access, action, message=_message(message), dry_run=dry_run) as change:
         yield change
         if change.made and change.tree.index_behind and not change.index_behind:
             router.complete(change)
@@ -438,12 +434,12 @@ def filled(
 
 
 def _tell_index(change: Change, file: File, shown: Sequence[Block], *, created: bool) -> None:
-    if format.is_router(file.path):
+    if is_router(file.path):
         router.complete(change, [file], restated=True)
         file.refresh_from_db()
-    elif format.router_of(file.path) is not None:
-        told = router.described_by(change, file, shown)
-        router.mention(change, told if created else replace(told, on=change.at.date()))
+    elif router_of(file.path) is not None:
+        update = router.described_by(change, file, shown)
+        router.upsert_row(change, update if created else replace(update, on=change.at.date()))
 
 
 def _edit(access: Access, operation: EditFile) -> Step[Edited]:
@@ -491,7 +487,7 @@ def _delete(access: Access, operation: DeletePath) -> Step[Deleted]:
 
 def _under(change: Change, folder: str) -> list[File]:
     """All files below a folder, hidden ones too; a folder of which nothing shows any more isn't there."""
-    found = list(File.objects.of(change.tree).standing(None).under(folder))
+    found = list(File.objects.of(change.tree).live_at(None).under(folder))
     if not _number_seen(change, found):
         raise FileNotFound(folder)
     return found
@@ -538,7 +534,7 @@ def carry(change: Change, moving: Sequence[File], pairs: Sequence[tuple[str, str
         files.rename(change, each, canonical_path(path))
     files.elect_moved(change, moving)
     router.carry(change, pairs)
-    router.complete(change, [each for each in moving if format.is_router(each.path)])
+    router.complete(change, [each for each in moving if is_router(each.path)])
 
 
 def _make_way(change: Change, destination: str, *, overwrite: bool) -> None:

@@ -12,13 +12,13 @@ from uuid import UUID
 from django.db import connection
 from psycopg.types.json import Jsonb
 
+from memsvc.database.rows import columns, execute, instance, names, one, prepared
 from memsvc.format import BlockKind
 from memsvc.format.entries import trimmed_body
+from memsvc.format.terms import Terms, entry_terms
 from memsvc.tree.errors import TreeNotFound
 from memsvc.tree.models import Block, File, Revision, Tree
-from memsvc.tree.visibility import FOR_GOOD, active_sql, standing_sql, visible_sql
-from memsvc.tree.words import Terms, entry_terms
-from tenants.rows import columns, execute, instance, names, one, prepared
+from memsvc.tree.visibility import FOR_GOOD, active_sql, live_at_sql, visible_sql
 
 _ROWS_AT_ONCE = 200
 
@@ -86,7 +86,7 @@ def tree_now(tree: Tree) -> Tree:
 
 _FILE_AT = f"""
 SELECT {columns(File, "f")} FROM tree_file f
-WHERE f.tenant_id = %s AND f.tree_id = %s AND f.path = %s AND {standing_sql("f")}
+WHERE f.tenant_id = %s AND f.tree_id = %s AND f.path = %s AND {live_at_sql("f")}
 """
 
 
@@ -99,11 +99,11 @@ def file_at(tree: Tree, path: str) -> File | None:
 _PATHS_IN_USE = f"""
 SELECT wanted.path FROM unnest(%s::text[]) AS wanted (path) WHERE EXISTS (
     SELECT FROM tree_file f
-    WHERE f.tenant_id = %s AND f.tree_id = %s AND {standing_sql("f")}
+    WHERE f.tenant_id = %s AND f.tree_id = %s AND {live_at_sql("f")}
       AND f.path > (wanted.path || '/') COLLATE "C" AND f.path < (wanted.path || '0') COLLATE "C"
 )
 UNION ALL
-SELECT path FROM tree_file f WHERE tenant_id = %s AND tree_id = %s AND {standing_sql("f")} AND path = ANY(%s)
+SELECT path FROM tree_file f WHERE tenant_id = %s AND tree_id = %s AND {live_at_sql("f")} AND path = ANY(%s)
 """
 
 
@@ -119,14 +119,14 @@ _END_OF_FILE = f"""
 SELECT EXISTS (
            SELECT FROM tree_block b
            WHERE b.tenant_id = t.tenant_id AND b.tree_id = t.id AND b.entry_id = %s
-             AND b.kind = 'entry' AND NOT b.duplicate AND {standing_sql("b")}
+             AND b.kind = 'entry' AND NOT b.duplicate AND {live_at_sql("b")}
        ),
        {columns(File, "f")}, {columns(Block, "b")}
 FROM tree_tree t
-LEFT JOIN tree_file f ON f.tenant_id = t.tenant_id AND f.tree_id = t.id AND f.path = %s AND {standing_sql("f")}
+LEFT JOIN tree_file f ON f.tenant_id = t.tenant_id AND f.tree_id = t.id AND f.path = %s AND {live_at_sql("f")}
 LEFT JOIN LATERAL (
     SELECT * FROM tree_block b
-    WHERE b.tenant_id = f.tenant_id AND b.file_id = f.id AND {standing_sql("b")}
+    WHERE b.tenant_id = f.tenant_id AND b.file_id = f.id AND {live_at_sql("b")}
     ORDER BY position DESC LIMIT 1
 ) b ON true
 WHERE t.tenant_id = %s AND t.id = %s
@@ -146,10 +146,10 @@ SELECT {columns(File, "f")}, {columns(Block, "b")}
 FROM tree_file f
 LEFT JOIN LATERAL (
     SELECT * FROM tree_block b
-    WHERE b.tenant_id = f.tenant_id AND b.file_id = f.id AND b.row_path = %s AND b.kind = 'row' AND {standing_sql("b")}
+    WHERE b.tenant_id = f.tenant_id AND b.file_id = f.id AND b.row_path = %s AND b.kind = 'row' AND {live_at_sql("b")}
     ORDER BY position DESC LIMIT 1
 ) b ON true
-WHERE f.tenant_id = %s AND f.tree_id = %s AND f.path = %s AND {standing_sql("f")}
+WHERE f.tenant_id = %s AND f.tree_id = %s AND f.path = %s AND {live_at_sql("f")}
 """
 
 
@@ -175,7 +175,7 @@ BEGINNING = 4_000
 
 # Entries that hold and go on to, unless somebody changes that: an index says what they say, and the tree counts them.
 _ENTRY = f"b.kind = 'entry' AND {visible_sql('b', FOR_GOOD)}"
-_HOLDS = f"{standing_sql('b')} AND {_ENTRY} AND {active_sql('b')}"
+_HOLDS = f"{live_at_sql('b')} AND {_ENTRY} AND {active_sql('b')}"
 
 _LAST_ENTRIES = f"""
 SELECT created, summary, tags, left(text, {BEGINNING}) FROM tree_block b
@@ -227,7 +227,7 @@ SELECT {columns(Block, "b")}, {columns(File, "f")}
 FROM tree_block b
 JOIN tree_file f ON f.tenant_id = b.tenant_id AND f.tree_id = b.tree_id AND f.id = b.file_id
 WHERE b.tenant_id = %s AND b.tree_id = %s AND b.entry_id = %s
-  AND b.kind = 'entry' AND NOT b.duplicate AND {standing_sql("b")}
+  AND b.kind = 'entry' AND NOT b.duplicate AND {live_at_sql("b")}
 """
 
 
@@ -364,17 +364,17 @@ def replace_block(file: File, old: Block, new: Block, *, revision: int, language
     _at_once(_closure([old], file.tenant_id, revision), _description(file), _insertion([new], language))
 
 
-_RETIRE_BLOCK = """
+_MARK_SUPERSEDED = """
 UPDATE tree_block SET superseded_by = %s, superseded_in = %s, spliced = %s WHERE tenant_id = %s AND id = %s
 """
 
 
-def retire_block(file: File, block: Block, *, by: str, revision: int, spliced: int) -> None:
+def mark_superseded(file: File, block: Block, *, by: str, revision: int, spliced: int) -> None:
     """Say that an entry is superseded, and keep what describes its file.
 
     None of these columns is in an index, so that none is written.
     """
-    _at_once(_description(file), (_RETIRE_BLOCK, [by, revision, spliced, block.tenant_id, block.pk]))
+    _at_once(_description(file), (_MARK_SUPERSEDED, [by, revision, spliced, block.tenant_id, block.pk]))
 
 
 def _at_once(*changes: _Statement) -> None:
@@ -385,7 +385,7 @@ def _at_once(*changes: _Statement) -> None:
 
 
 # What a change adds to the counts of a tree, and what it takes from them. Its own rows are found by its number, and
-# those that it only retired by their ids.
+# those that it only superseded by their ids.
 _RECORD = f"""
 WITH change AS (
     SELECT 1 AS sign, words FROM tree_block b
@@ -396,7 +396,7 @@ WITH change AS (
       AND {_ENTRY} AND {active_sql("b", "%(number)s - 1")}
     UNION ALL
     SELECT -1, words FROM tree_block b
-    WHERE tenant_id = %(tenant_id)s AND id = ANY(%(retired)s) AND {standing_sql("b")} AND added_in < %(number)s
+    WHERE tenant_id = %(tenant_id)s AND id = ANY(%(superseded)s) AND {live_at_sql("b")} AND added_in < %(number)s
       AND {_ENTRY}
 ), counted AS (
     UPDATE tree_tree
@@ -411,10 +411,10 @@ VALUES (%(id)s, %(tenant_id)s, %(tree_id)s, %(number)s, %(at)s, %(actor_kind)s, 
 """
 
 
-def record(revision: Revision, *, index_behind: bool, retired: Sequence[UUID]) -> None:
-    """Count a revision in its tree, and write its row. `retired` are the rows that it superseded as they stand."""
+def record(revision: Revision, *, index_behind: bool, superseded: Sequence[UUID]) -> None:
+    """Count a revision in its tree, and write its row. `superseded` are the rows that it superseded as they stand."""
     values = {name: getattr(revision, name) for name in names(Revision)}
-    execute(_RECORD, values | {"index_behind": index_behind, "retired": [*retired]})
+    execute(_RECORD, values | {"index_behind": index_behind, "superseded": [*superseded]})
 
 
 _COUNT = f"""

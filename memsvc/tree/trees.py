@@ -11,14 +11,16 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
+from memsvc.contract.accounts import LANGUAGES, Stored
+from memsvc.contract.files import Page
 from memsvc.format import InvalidText, checked_text
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.cursors import after_entry, after_text, cursor_of_entry, cursor_of_text
 from memsvc.tree.errors import Forbidden, StoreNotFound, TreeArchived, TreeExists, TreeNotFound
-from memsvc.tree.models import DEFAULT_LANGUAGE, LANGUAGES, Block, File, Tree
-from memsvc.tree.moment import moment
-from memsvc.tree.scope import holding
+from memsvc.tree.models import DEFAULT_LANGUAGE, Block, File, Tree
+from memsvc.tree.scope import locked_transaction
+from memsvc.tree.snapshot import snapshot
 from memsvc.tree.visibility import to_be_counted
 from tenants.idempotency import forget_tree
 from tenants.models import Tenant
@@ -28,12 +30,6 @@ MAX_NAME_BYTES = 255
 MAX_DESCRIPTION_BYTES = 4096
 MAX_METADATA_PAIRS = 16
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class TreesPage:
-    items: list[Tree]
-    next: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +88,7 @@ def list_trees(tenant: Tenant) -> list[Tree]:
 
 def trees_page(
     tenant: Tenant, *, only: str | None = None, cursor: str | None = None, limit: int = 100
-) -> TreesPage:
+) -> Page[Tree]:
     """A page of a tenant's trees by name, in code-point order; of the one named `only`, where it is given."""
     trees = Tree.objects.filter(tenant=tenant).order_by("name")
     if only is not None:
@@ -101,7 +97,7 @@ def trees_page(
         trees = trees.filter(name__gt=after_text(cursor))
     found = list(trees[: limit + 1])
     items = found[:limit]
-    return TreesPage(items, cursor_of_text(items[-1].name) if len(found) > limit else None)
+    return Page(items, cursor_of_text(items[-1].name) if len(found) > limit else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +120,7 @@ def store_with_id(tenant: Tenant, tree_id: UUID) -> Tree:
 
 def stores_page(
     tenant: Tenant, wanted: StoreFilter, *, cursor: str | None = None, limit: int = 20
-) -> TreesPage:
+) -> Page[Tree]:
     """A page of a tenant's trees, newest first."""
     trees = Tree.objects.filter(tenant=tenant).order_by("-created_at", "-pk")
     if wanted.name is not None:
@@ -141,12 +137,12 @@ def stores_page(
     found = list(trees[: limit + 1])
     items = found[:limit]
     more = cursor_of_entry(items[-1].created_at, items[-1].pk) if len(found) > limit else None
-    return TreesPage(items, more)
+    return Page(items, more)
 
 
 def measure(access: Access) -> TreeSize:
     """How much an access sees of its tree."""
-    with moment(access) as now:
+    with snapshot(access) as now:
         files = now.files()
         untold = to_be_counted(now.at)
         listed = now.listed(list(files.filter(untold)))
@@ -158,12 +154,12 @@ def measure(access: Access) -> TreeSize:
         return TreeSize(counted["count"] + len(listed), size, entries.count())
 
 
-def measure_all(tenant: Tenant) -> tuple[int, TreeSize]:
+def measure_all(tenant: Tenant) -> Stored:
     """How many trees a tenant has, and how much is in all of them together."""
-    live = File.objects.filter(tenant=tenant).standing(None).aggregate(count=Count("pk"), size=Sum("size"))
-    entries = Block.objects.filter(tenant=tenant).standing(None).entries().visible().count()
+    live = File.objects.filter(tenant=tenant).live_at(None).aggregate(count=Count("pk"), size=Sum("size"))
+    entries = Block.objects.filter(tenant=tenant).live_at(None).entries().visible().count()
     trees = Tree.objects.filter(tenant=tenant).count()
-    return trees, TreeSize(live["count"], live["size"] or 0, entries)
+    return Stored(trees=trees, files=live["count"], entries=entries, bytes=live["size"] or 0)
 
 
 def describe_tree(
@@ -185,7 +181,7 @@ def describe_tree(
         language = _checked_language(language)
     require_whole(access)
     access.require_write()
-    with holding(access.tree) as tree:
+    with locked_transaction(access.tree) as tree:
         if tree.archived_at is not None:
             raise TreeArchived(tree.name)
         told = (
@@ -224,7 +220,7 @@ def archive_tree(access: Access) -> Tree:
     """Let nobody change a tree any more, for good. A second call keeps the first time."""
     require_whole(access)
     access.require_write()
-    with holding(access.tree) as tree:
+    with locked_transaction(access.tree) as tree:
         if tree.archived_at is None:
             tree.archived_at = timezone.now()
             tree.save(update_fields=["archived_at"])
@@ -237,7 +233,7 @@ def delete_tree(access: Access) -> None:
     Its name is free afterwards; keys that are limited to the name open whatever gets it next.
     """
     require_whole(access)
-    with holding(access.tree) as tree:
+    with locked_transaction(access.tree) as tree:
         forget_tree(tree.tenant_id, tree.pk)
         with connection.cursor() as cursor:
             # By table, because a cascade would look up each file's blocks one by one.

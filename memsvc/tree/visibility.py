@@ -1,6 +1,6 @@
 """What a reader may see: the one rule, which is spelt here and nowhere else.
 
-- A file or block *stands* in the revision that added it and in those after it, up to the one that removed it.
+- A file or block is *live at* the revision that added it and in those after it, up to the one that removed it.
 - A block is *visible* until it expires; after that nobody sees it, in the newest revision or in an earlier one.
 - An entry is *active* until another one supersedes it.
 
@@ -27,25 +27,25 @@ VISIBLE_BY: Final = ("expires_at",)
 EXPIRING: Final = Q(expires_at__isnull=False)
 
 
-def standing(revision: int | None) -> Q:
+def live_at(revision: int | None) -> Q:
     """Rows of one revision; of the newest one when it is None."""
     return (
-        Q(removed_in__isnull=True) if revision is None else held_since(revision) & Q(added_in__lte=revision)
+        Q(removed_in__isnull=True) if revision is None else alive_since(revision) & Q(added_in__lte=revision)
     )
 
 
-def held_since(revision: int) -> Q:
+def alive_since(revision: int) -> Q:
     """Rows that this revision or a later one holds."""
     return Q(removed_in__isnull=True) | Q(removed_in__gt=revision)
 
 
-def standing_sql(row: str, revision: str | None = None) -> str:
+def live_at_sql(row: str, revision: str | None = None) -> str:
     if revision is None:
         return f"{row}.removed_in IS NULL"
     return f"{row}.added_in <= {revision} AND ({row}.removed_in IS NULL OR {row}.removed_in > {revision})"
 
 
-def stands(row: "TreeRow", revision: int | None) -> bool:
+def is_live_at(row: "TreeRow", revision: int | None) -> bool:
     if revision is None:
         return row.removed_in is None
     return row.added_in <= revision and (row.removed_in is None or row.removed_in > revision)

@@ -2,7 +2,7 @@
 
 import django.db.models.deletion
 import pgvector.django.halfvec
-import tenants.ids
+import memsvc.database.ids
 from django.db import migrations, models
 from pgvector.django import VectorExtension
 
@@ -32,7 +32,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='EmbeddedTree',
             fields=[
-                ('id', models.UUIDField(default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=memsvc.database.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('model', models.TextField()),
                 ('revision', models.BigIntegerField()),
                 ('tenant', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='tenants.tenant')),
@@ -45,7 +45,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='Vector',
             fields=[
-                ('id', models.UUIDField(default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=memsvc.database.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('part', models.SmallIntegerField()),
                 ('model', models.TextField()),
                 ('embedding', pgvector.django.halfvec.HalfVectorField()),

@@ -7,7 +7,7 @@ import django.core.validators
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import django.utils.timezone
-import tenants.ids
+import memsvc.database.ids
 from django.conf import settings
 from django.db import migrations, models
 
@@ -111,7 +111,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                        default=memsvc.database.ids.uuid7, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 (
@@ -151,7 +151,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                        default=memsvc.database.ids.uuid7, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("name", models.CharField(max_length=100)),
@@ -216,7 +216,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                        default=memsvc.database.ids.uuid7, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 (

@@ -2,7 +2,7 @@
 
 import django.db.models.deletion
 import django.db.models.functions.datetime
-import tenants.ids
+import memsvc.database.ids
 from django.db import migrations, models
 
 
@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name='StoredAnswer',
             fields=[
-                ('id', models.UUIDField(default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False)),
+                ('id', models.UUIDField(default=memsvc.database.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('key', models.CharField(db_collation='C', max_length=255)),
                 ('fingerprint', models.CharField(max_length=64)),
                 ('tree_id', models.UUIDField(null=True)),

@@ -5,7 +5,7 @@ import django.contrib.postgres.indexes
 import django.db.models.deletion
 import django.db.models.functions.datetime
 import memsvc.tree.models
-import tenants.ids
+import memsvc.database.ids
 from django.contrib.postgres.operations import BtreeGinExtension, TrigramExtension
 from django.db import migrations, models
 
@@ -46,7 +46,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                        default=memsvc.database.ids.uuid7, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("name", memsvc.tree.models.BytewiseTextField(db_collation="C")),
@@ -67,7 +67,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                        default=memsvc.database.ids.uuid7, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("number", models.BigIntegerField()),
@@ -111,7 +111,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                        default=memsvc.database.ids.uuid7, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("added_in", models.BigIntegerField()),
@@ -167,7 +167,7 @@ class Migration(migrations.Migration):
                 (
                     "id",
                     models.UUIDField(
-                        default=tenants.ids.uuid7, editable=False, primary_key=True, serialize=False
+                        default=memsvc.database.ids.uuid7, editable=False, primary_key=True, serialize=False
                     ),
                 ),
                 ("added_in", models.BigIntegerField()),

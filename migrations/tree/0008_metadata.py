@@ -1,13 +1,13 @@
 from django.db import migrations, models
 
-from memsvc import format
+from memsvc.format import cut, metadata_of
 
 
 def fill(apps, schema_editor):
     entries = apps.get_model("tree", "Block").objects.filter(kind="entry").only("pk", "head")
     for block in entries.iterator():
-        for read in format.cut(block.head.encode()):
-            if metadata := format.metadata_of(read.extra):
+        for read in cut(block.head.encode()):
+            if metadata := metadata_of(read.extra):
                 block.metadata = metadata
                 block.save(update_fields=["metadata"])
 

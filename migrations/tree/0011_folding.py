@@ -2,9 +2,9 @@ from itertools import batched
 
 from django.db import migrations, transaction
 
+from memsvc.format.terms import search_text, tag_keys
 from memsvc.tree import statements
 from memsvc.tree.blocks import entry_of
-from memsvc.tree.words import search_text, tag_keys
 
 ROWS_AT_ONCE = 500
 

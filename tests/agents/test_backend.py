@@ -11,7 +11,7 @@ from deepagents.backends.protocol import BackendProtocol
 from django.db import connection, transaction
 
 from memsvc.agents import MemoryCategory, MemoryStore, PostgresBackend, TransactionalMemory
-from memsvc.agents.backend import PostgresBackend as ItsModule
+from memsvc.agents.backends.local import PostgresBackend as ItsModule
 from memsvc.agents.transactional import transactional_memory
 from memsvc.testing import fresh_backend, fresh_tree
 from memsvc.tree import reads, services
@@ -48,18 +48,6 @@ def test_the_root_is_a_folder_of_the_tree(root: str, path: str) -> None:
     stored = root.rstrip("/") + path
     assert reads.read_file(Access(tree, SYSTEM), stored).data == b"x"
     assert backend.read("/../memory/a.md").error is not None
-
-
-def test_a_mount_shows_and_changes_nothing_outside_its_root() -> None:
-    tree = fresh_tree()
-    services.write_file(Access(tree, SYSTEM), "/agents/main/MEMORY.md", "secret")
-    services.write_file(Access(tree, SYSTEM), "/memory-of-others.md", "secret")
-    backend = PostgresBackend(tree)
-
-    assert backend.ls("/").entries == []
-    assert backend.grep("secret").matches == []
-    assert backend.glob("**/*").matches == []
-    assert backend.read("/agents/main/MEMORY.md").error == "File '/agents/main/MEMORY.md' not found"
 
 
 def test_a_store_works_on_a_mount_of_the_memory_and_on_the_whole_tree() -> None:
@@ -162,20 +150,6 @@ def test_the_root_is_not_deleted_and_its_parts_are() -> None:
     assert backend.ls("/").entries == []
 
 
-def test_a_root_that_may_be_deleted_is_emptied_and_nothing_beside_it() -> None:
-    tree = fresh_tree()
-    services.write_file(Access(tree, SYSTEM), "/memory.md", "beside")
-    backend = PostgresBackend(tree, root_deletable=True)
-    backend.write("/a/b.md", "x")
-
-    assert backend.read_only().delete("/").error
-    assert backend.delete("/").path == "/"
-
-    assert backend.ls("/").entries == []
-    assert [item.path for item in reads.list_folder(Access(tree, SYSTEM), "/")] == ["/memory.md"]
-    assert PostgresBackend(tree, root="/", root_deletable=True).delete("/").error
-
-
 def test_a_path_that_no_row_can_hold_is_an_error_and_not_an_exception() -> None:
     backend = fresh_backend()
     for path in ("/" + "x" * 300, "/" + "x/" * 2000, "/a\0b", "/\ud800", "/a\nb", "/..", "/a/../b"):
@@ -183,31 +157,6 @@ def test_a_path_that_no_row_can_hold_is_an_error_and_not_an_exception() -> None:
         assert backend.upload_files([(path, b"x")])[0].error == "invalid_path"
         assert backend.download_files([path])[0].error == "invalid_path"
     assert backend.ls("/").entries == []
-
-
-@pytest.mark.parametrize("wrong", [None, 7, b"/a.md", ["/a.md"]])
-def test_a_value_of_another_type_is_an_error_and_not_an_exception(wrong: Any) -> None:
-    backend: Any = fresh_backend()
-
-    assert backend.read(wrong).error
-    assert backend.write(wrong, "x").error
-    assert backend.write("/a.md", wrong if wrong != b"/a.md" else 7).error
-    assert backend.edit(wrong, "a", "b").error
-    assert backend.delete(wrong or 7).error
-    assert backend.upload_files([("/a.md", wrong if wrong != b"/a.md" else "text")])[0].error
-    assert backend.download_files([wrong])[0].error
-    assert backend.ls("/").entries == []
-
-
-def test_sync_calls_on_the_thread_of_a_running_loop() -> None:
-    backend = fresh_backend()
-
-    async def on_the_loop() -> list[Any]:
-        return [backend.write("/a.md", "x"), backend.read("/a.md"), MemoryStore(backend).search()]
-
-    written, read, found = asyncio.run(on_the_loop())
-
-    assert (written.error, read.file_data["content"], found) == (None, "x", [])
 
 
 def test_an_open_transaction_of_the_caller_stays_open_and_its_own() -> None:

@@ -14,6 +14,8 @@ SUITE = ROOT.parent / "shared" / "conformance"
 pytestmark = pytest.mark.skipif(not SUITE.is_dir(), reason="the conformance suite is not beside the checkout")
 
 
+# It makes its database on the server of these tests, which one that is run alone would not start.
+@pytest.mark.usefixtures("django_db_setup")
 # The random search over HTTP would take many minutes; the same code answers it in the first run.
 @pytest.mark.parametrize(
     ("factory", "selection"),

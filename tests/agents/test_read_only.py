@@ -1,7 +1,7 @@
 import pytest
 from deepagents.backends import CompositeBackend, StateBackend
 
-from memsvc.agents.backend import PostgresBackend
+from memsvc.agents import PostgresBackend
 from memsvc.agents.read_only import with_read_only_memory
 from memsvc.testing import fresh_tree
 

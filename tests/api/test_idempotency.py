@@ -22,9 +22,9 @@ from django.db import connection
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from memsvc.database.ids import uuid7
 from memsvc.transfer.formats import import_file
 from tenants import idempotency
-from tenants.ids import uuid7
 from tenants.models import StoredAnswer, Tenant
 from tests.api.conftest import client_with
 from tests.api.support import ENTRIES, FILES, problem, put, send

@@ -23,12 +23,12 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from memsvc.api.memory_stores.ids import memory_id, store_id, version_id
+from memsvc.database.ids import uuid7
 from memsvc.tree.access import Access
 from memsvc.tree.models import File
 from memsvc.tree.services import write_file
 from memsvc.tree.trees import create_tree
 from tenants.actors import SYSTEM
-from tenants.ids import uuid7
 from tenants.models import Tenant
 from tenants.scopes import Scope
 from tests.api.conftest import client_with

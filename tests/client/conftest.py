@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from memsvc.agents import RemoteBackend
 from memsvc.client import MemsvcClient
-from memsvc.client.backend import RemoteBackend
 from tenants.models import Tenant
 from tenants.scopes import Scope
 from tests.people import make_key, make_tenant

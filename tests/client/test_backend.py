@@ -10,14 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
-from deepagents.backends import CompositeBackend, StateBackend
 from deepagents.backends.protocol import BackendProtocol
 
 from memsvc import client as client_room
-from memsvc.agents import MemoryStore, PostgresBackend
+from memsvc.agents import MemoryStore, PostgresBackend, RemoteBackend
+from memsvc.agents.transactional import EntrySearch
 from memsvc.client import MemsvcClient, RetryPolicy
-from memsvc.client.backend import RemoteBackend
-from memsvc.format import MemoryCategory, MemoryHit, MemoryKind
+from memsvc.format import EntryDraft, MemoryCategory, MemoryHit, MemoryKind
 from memsvc.tree.trees import tree_of
 from tenants.models import Tenant
 from tenants.scopes import Scope
@@ -94,6 +93,11 @@ CALLS: list[tuple[str, Callable[[BackendProtocol], object]]] = [
 ]
 
 
+def remember(backend: PostgresBackend | RemoteBackend, **draft: Any) -> MemoryHit:
+    """Store what `MemoryStore.write` would."""
+    return backend.memory_add(EntryDraft(metadata=None, **draft))
+
+
 def names(result: Any) -> object:
     return [(entry["path"], entry["is_dir"], entry["size"]) for entry in result.entries]
 
@@ -146,7 +150,7 @@ def test_read_only_copies_refuse_alike(pair: Pair) -> None:
         assert "permission" in str(change(far))  # type: ignore[no-untyped-call]  # a lambda
     for backend in (near, far):
         with pytest.raises(ValueError, match="permission denied"):
-            backend.memory_add(category=MemoryCategory.FACTS, body="x")
+            remember(backend, category=MemoryCategory.FACTS, body="x")
         with pytest.raises(ValueError, match="permission denied"):
             backend.memory_scaffold()
     assert far.read("/d/a.md").error is None
@@ -158,7 +162,7 @@ def test_a_key_that_may_only_read_is_told_so(connect: Connect) -> None:
     assert "permission denied" in (backend.write("/a.md", "x").error or "")
     assert backend.upload_files([("/a.md", b"x")])[0].error == "permission_denied"
     with pytest.raises(ValueError, match="scope"):
-        backend.memory_add(category=MemoryCategory.FACTS, body="x")
+        remember(backend, category=MemoryCategory.FACTS, body="x")
 
 
 def test_a_mount_is_all_that_its_agent_sees(client: MemsvcClient) -> None:
@@ -182,27 +186,6 @@ def test_the_root_of_a_mount_can_not_be_deleted_even_by_a_key_that_reaches_furth
 
     assert "root folder" in (backend.delete("/").error or "")
     assert client.read_text("/memory/a.md") == "x"
-
-
-def test_behind_a_composite_paths_carry_the_mount(backend: RemoteBackend) -> None:
-    mounted = CompositeBackend(default=StateBackend(), routes={"/memory/": backend})
-
-    assert mounted.write("/memory/a.md", "needle").path == "/memory/a.md"
-    assert [match["path"] for match in mounted.grep("needle", path="/memory").matches or []] == [
-        "/memory/a.md"
-    ]
-
-
-def test_large_uploads_and_long_lists_of_them_arrive(backend: RemoteBackend) -> None:
-    large = [(f"/large/{number}.bin", bytes([number]) * 3_000_000) for number in range(3)]
-    huge = [("/huge.bin", b"\xff" * 9_000_000)]
-    many = [(f"/many/{number}.md", b"x") for number in range(250)]
-
-    verdicts = backend.upload_files([*large, *huge, *many])
-    found = backend.download_files([path for path, _ in [*large, *huge, *many]])
-
-    assert {verdict.error for verdict in verdicts} == {None}
-    assert [answer.content for answer in found] == [content for _, content in [*large, *huge, *many]]
 
 
 def test_the_async_methods_run_beside_the_loop(backend: RemoteBackend) -> None:
@@ -232,7 +215,7 @@ def test_no_method_raises_when_the_server_is_gone() -> None:
         "The memory can't be reached right now; try again in a moment."
     }
     with pytest.raises(ValueError, match="can't be reached"):
-        gone.memory_search("x")
+        gone.memory_search(EntrySearch(query="x"))
 
 
 def test_no_method_raises_whatever_it_is_given(backend: RemoteBackend) -> None:
@@ -266,21 +249,30 @@ def test_both_backends_remember_the_same(pair: Pair) -> None:
     found = []
     for backend in pair:
         created = backend.memory_scaffold()
-        first = backend.memory_add(
-            category=MemoryCategory.PROCEDURE, body="Do it.", title="Deploy: prod!", tags=("ops",), when=when
+        first = remember(
+            backend,
+            category=MemoryCategory.PROCEDURE,
+            body="Do it.",
+            title="Deploy: prod!",
+            tags=("ops",),
+            when=when,
         )
-        second = backend.memory_add(
-            category=MemoryCategory.PROCEDURE, body="Do it well.", supersedes=first.entry.entry_id, when=when
+        second = remember(
+            backend,
+            category=MemoryCategory.PROCEDURE,
+            body="Do it well.",
+            supersedes=first.entry.entry_id,
+            when=when,
         )
-        episode = backend.memory_add(category=MemoryCategory.EVENTS, body="It was done.", when=JUNE)
+        episode = remember(backend, category=MemoryCategory.EVENTS, body="It was done.", when=JUNE)
         old = backend.memory_get(first.entry.entry_id)
         assert old is not None
         assert old.entry == first.entry.replaced_by(second.entry.entry_id)
         assert backend.memory_get(second.entry.entry_id) == second
         assert backend.memory_get("mem_none") is backend.memory_get("") is backend.memory_get("..") is None
-        assert backend.memory_search("well do") == [second]
-        assert backend.memory_search(limit=0) == [episode]
-        assert len(backend.memory_search(include_superseded=True)) == 3
+        assert backend.memory_search(EntrySearch(query="well do")) == [second]
+        assert backend.memory_search(EntrySearch(), limit=0) == [episode]
+        assert len(backend.memory_search(EntrySearch(include_superseded=True))) == 3
         assert backend.memory_recent_episodes(limit=10**9) == [episode]
         assert backend.memory_recent_episodes(since=JUNE + timedelta(days=1)) == []
         found.append(
@@ -325,28 +317,20 @@ def test_a_draft_that_is_refused_says_why_and_changes_nothing(pair: Pair) -> Non
     for name, draft, text in REFUSED:
         for backend in pair:
             with pytest.raises(ValueError) as caught:  # noqa: PT011  what it says is looked at below
-                backend.memory_add(**draft)
+                remember(backend, **draft)
             assert text in str(caught.value), name
-            assert backend.memory_search() == []
+            assert backend.memory_search(EntrySearch()) == []
 
 
 def test_rival_corrections_have_one_winner(pair: Pair) -> None:
     for backend in pair:
-        old = backend.memory_add(category=MemoryCategory.FACTS, body="one")
-        new = backend.memory_add(category=MemoryCategory.FACTS, body="two", supersedes=old.entry.entry_id)
+        old = remember(backend, category=MemoryCategory.FACTS, body="one")
+        new = remember(backend, category=MemoryCategory.FACTS, body="two", supersedes=old.entry.entry_id)
 
         with pytest.raises(ValueError, match=new.entry.entry_id):
-            backend.memory_add(category=MemoryCategory.FACTS, body="three", supersedes=old.entry.entry_id)
+            remember(backend, category=MemoryCategory.FACTS, body="three", supersedes=old.entry.entry_id)
         with pytest.raises(ValueError, match="category"):
-            backend.memory_add(category=MemoryCategory.RULES, body="three", supersedes=new.entry.entry_id)
-
-
-def test_a_search_goes_on_over_pages(backend: RemoteBackend) -> None:
-    for number in range(7):
-        backend.memory_add(category=MemoryCategory.FACTS, body=f"fact {number}")
-
-    assert len(backend.memory_search("fact", limit=5)) == 5
-    assert len(backend.memory_search("fact", limit=1000)) == 7
+            remember(backend, category=MemoryCategory.RULES, body="three", supersedes=new.entry.entry_id)
 
 
 def test_a_memory_store_takes_the_transactional_path(client: MemsvcClient, backend: RemoteBackend) -> None:
@@ -360,12 +344,12 @@ def test_a_memory_store_takes_the_transactional_path(client: MemsvcClient, backe
 
 
 def test_another_tenant_remembers_nothing_of_it(backend: RemoteBackend, stranger: MemsvcClient) -> None:
-    hit = backend.memory_add(category=MemoryCategory.FACTS, body="the canary")
+    hit = remember(backend, category=MemoryCategory.FACTS, body="the canary")
 
     other = RemoteBackend(stranger)
 
     assert other.memory_get(hit.entry.entry_id) is None
-    assert other.memory_search("canary") == []
+    assert other.memory_search(EntrySearch(query="canary")) == []
     assert other.memory_index(MemoryKind.SEMANTIC)[1] == []
 
 

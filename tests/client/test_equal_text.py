@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from memsvc.agents import MemoryStore, PostgresBackend, build_memory_backend
+from memsvc.agents import MemoryStore, PostgresBackend, RemoteBackend, build_memory_backend
 from memsvc.client import MemsvcClient
-from memsvc.client.backend import RemoteBackend
 from memsvc.client.memory_tool import MemoryTool
 from memsvc.format import MemoryCategory
 from memsvc.tree.trees import tree_of

@@ -333,7 +333,7 @@ def test_entries_are_listed_by_filters_page_by_page(client: MemsvcClient) -> Non
     first = client.list_entries(category=MemoryCategory.FACTS, limit=3)
     rest = client.list_entries(category=MemoryCategory.FACTS, limit=3, cursor=first.next)
 
-    assert [found.entry.entry_id for found in first.items + rest.items] == ids[::-1]
+    assert [found.entry.entry_id for found in (*first.items, *rest.items)] == ids[::-1]
     assert rest.next is None
     assert len(client.list_entries(tags=["even"]).items) == 3
     assert len(client.list_entries(kind=MemoryKind.EPISODIC, status="all").items) == 1

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from memsvc.agents import RemoteBackend
 from memsvc.client import MemsvcClient
-from memsvc.client.backend import RemoteBackend
 from memsvc.client.memory_tool import MemoryTool
 from tenants.scopes import Scope
 from tests.client.conftest import Connect

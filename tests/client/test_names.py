@@ -10,9 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from memsvc.agents import PostgresBackend
+from memsvc.agents import PostgresBackend, RemoteBackend
 from memsvc.client import MemsvcClient, MemsvcError
-from memsvc.client.backend import RemoteBackend
 from memsvc.client.memory_tool import MemoryTool
 from memsvc.format import MemoryCategory
 from memsvc.transfer.exports import export_zip

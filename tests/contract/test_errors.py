@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from deepagents.backends import protocol
 
+from memsvc.agents.backends.results import edit_refusal, refusal, transfer_refusal
 from memsvc.api import problems
 from memsvc.client.errors import Conflict, EditRefused, NotFound, Unavailable, error_for
-from memsvc.client.results import edit_refusal, refusal, transfer_refusal
 from memsvc.contract import errors as table
 from memsvc.contract.errors import ErrorCode, Refused
+from memsvc.contract.history import UndoConflict
 from memsvc.format import CodedError, InvalidPath
 from memsvc.tree import errors
-from memsvc.tree.results import UndoConflict
 from tenants.keys import KeyEnded
 
 REPOSITORY = Path(__file__).parents[2]

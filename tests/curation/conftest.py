@@ -3,10 +3,9 @@ from dataclasses import dataclass
 import pytest
 from django.test import Client
 
-from memsvc.format import MemoryCategory
+from memsvc.format import EntryDraft, MemoryCategory
 from memsvc.tree import services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.models import Block, File, Revision, Tree
 from memsvc.tree.trees import tree_of
 from tenants.models import ApiKey, Membership, Role, Tenant, User

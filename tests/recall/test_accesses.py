@@ -14,7 +14,7 @@ from django.db import OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
-from memsvc.agents.backend import PostgresBackend
+from memsvc.agents import MemoryStore, PostgresBackend
 from memsvc.client import MemsvcClient
 from memsvc.recall.accesses import (
     ACCESS_COUNTS,
@@ -111,8 +111,8 @@ READS: dict[str, Callable[[Access, str], object]] = {
     "the service's own look": lambda access, entry: reads.get_entry(access, entry),
     "an export": lambda access, _: b"".join(export_jsonl(access)),
     "its accesses": lambda access, entry: accesses_of(access, [entry]),
-    "memory_search without a query": lambda access, _: PostgresBackend(access.tree).memory_search(""),
-    "recent episodes": lambda access, _: PostgresBackend(access.tree).memory_recent_episodes(),
+    "memory_search without a query": lambda access, _: MemoryStore(PostgresBackend(access.tree)).search(""),
+    "recent episodes": lambda access, _: MemoryStore(PostgresBackend(access.tree)).recent_episodes(),
 }
 
 
@@ -131,8 +131,8 @@ def test_the_doors_of_agents_count(memory: Access) -> None:
 
     backend.memory_get(entry)
     backend.memory_get("mem_missing")
-    backend.memory_search("kites")
-    backend.read_only().memory_search("do kites fly?", ranked=True)
+    MemoryStore(backend).search("kites")
+    MemoryStore(backend.read_only()).search("do kites fly?", ranked=True)
 
     assert counts(memory, entry) == [3]
 
@@ -214,15 +214,15 @@ def test_writing_changes_neither_entry_nor_revision(memory: Access) -> None:
 
 
 def test_a_tree_that_is_deleted_meanwhile_is_passed_over(memory: Access, stranger: Access) -> None:
-    (gone,), (stays,) = ids(memory, "kites"), ids(stranger, "kites")
+    (gone,), (placements,) = ids(memory, "kites"), ids(stranger, "kites")
     note_accesses(memory, [gone])
     ACCESS_COUNTS.flush()
     note_accesses(memory, [gone])
-    note_accesses(stranger, [stays])
+    note_accesses(stranger, [placements])
 
     delete_tree(memory)
 
-    assert counts(stranger, stays) == [1]
+    assert counts(stranger, placements) == [1]
     assert AccessCount.objects.count() == 1
 
 
@@ -309,11 +309,11 @@ SEARCHING = """
 import sys
 import django
 django.setup()
-from memsvc.agents.backend import PostgresBackend
+from memsvc.agents import MemoryStore, PostgresBackend
 from memsvc.tree.models import Tree
-backend = PostgresBackend(Tree.objects.select_related("tenant").get(pk=sys.argv[1]))
+store = MemoryStore(PostgresBackend(Tree.objects.select_related("tenant").get(pk=sys.argv[1])))
 for _ in range(5):
-    assert len(backend.memory_search("kites", limit=50)) == 30
+    assert len(store.search("kites", limit=50)) == 30
 """
 
 
@@ -349,12 +349,12 @@ def test_a_server_that_is_stopped_has_written() -> None:
 def test_a_tree_that_is_being_deleted_holds_up_nobody() -> None:
     memory = access_to(make_tenant())
     other = access_to(make_tenant())
-    (entry,), (stays,) = ids(memory, "kites"), ids(other, "kites")
+    (entry,), (placements,) = ids(memory, "kites"), ids(other, "kites")
     failed: list[Exception] = []
 
     def flush() -> None:
         note_accesses(memory, [entry])
-        note_accesses(other, [stays])
+        note_accesses(other, [placements])
         try:
             ACCESS_COUNTS.flush()
         except Exception as error:
@@ -371,4 +371,4 @@ def test_a_tree_that_is_being_deleted_holds_up_nobody() -> None:
         transaction.set_rollback(True)
 
     assert failed == []
-    assert counts(other, stays) == [1]
+    assert counts(other, placements) == [1]

@@ -9,14 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import Settings
 
+from memsvc.contract.context import Context, ContextFormat
 from memsvc.format import MemoryCategory, MemoryEntry
-from memsvc.recall import packing, shapes
-from memsvc.recall.context import RULES_SHARE, Context, ContextFormat, context, notebook_context
+from memsvc.recall import templates
+from memsvc.recall.budget import Packer, cut_at_word
+from memsvc.recall.context import RULES_SHARE, context, notebook_context
+from memsvc.recall.escaping import without_tags, xml_text
 from memsvc.recall.notebooks import PIN_MARKER, Keep, excerpt, notebook_tokens
-from memsvc.recall.packing import Packer
-from memsvc.recall.quoting import without_tags, xml_text
-from memsvc.recall.shapes import Part, Piece
-from memsvc.recall.tokens import estimated, token_counter
+from memsvc.recall.templates import Part, Piece
+from memsvc.recall.tokens import estimated
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import SuccessorDraft
@@ -56,7 +57,7 @@ def fill(memory: Access, *, facts: int = 30, rules: int = 3) -> dict[str, str]:
 def asked(memory: Access, query: str = "", budget: int = 2000, **options: object) -> Context:
     found = context(memory, query, budget=budget, **options)  # type: ignore[arg-type]  # named above
     overhead = 4 if found.format is ContextFormat.MESSAGES and found.content else 0
-    assert found.tokens == token_counter()(found.content) + overhead
+    assert found.tokens == estimated(found.content) + overhead
     assert found.tokens <= budget
     return found
 
@@ -99,7 +100,7 @@ def test_of_too_many_rules_the_newest_are_kept_and_leave_room_for_answers(memory
     assert 0 < len(rules) < 40
     assert any(ids[f"Fact {n}: the harbour has {n} cranes."] in found.entries for n in range(5))
     upto = found.content.index("## Relevant")
-    assert token_counter()(found.content[:upto]) <= 400 * RULES_SHARE
+    assert estimated(found.content[:upto]) <= 400 * RULES_SHARE
 
 
 def test_a_query_without_an_answer_shows_the_newest_rather_than_nothing(memory: Access) -> None:
@@ -129,10 +130,10 @@ def test_what_is_far_too_long_is_cut_with_a_marker_and_never_dropped(
 
 
 def test_a_text_is_cut_between_words(memory: Access) -> None:
-    assert packing.cut_at_word("alpha beta gamma", 12) == "alpha beta … [cut: 6 more characters]"
-    assert packing.cut_at_word("alpha beta gamma", 10) == "alpha beta … [cut: 6 more characters]"
-    assert packing.cut_at_word("alpha", 5) == "alpha"
-    assert packing.cut_at_word("汉字" * 50, 3) == "汉字汉 … [cut: 97 more characters]"
+    assert cut_at_word("alpha beta gamma", 12) == "alpha beta … [cut: 6 more characters]"
+    assert cut_at_word("alpha beta gamma", 10) == "alpha beta … [cut: 6 more characters]"
+    assert cut_at_word("alpha", 5) == "alpha"
+    assert cut_at_word("汉字" * 50, 3) == "汉字汉 … [cut: 97 more characters]"
 
 
 def test_an_entry_is_left_out_where_only_a_few_of_its_letters_would_fit() -> None:
@@ -140,7 +141,7 @@ def test_an_entry_is_left_out_where_only_a_few_of_its_letters_would_fit() -> Non
         piece(body, n, Part.NEWEST) for n, body in enumerate(["First.", "word " * 99, "Short."])
     )
     budget = 110
-    packer = Packer(shapes.messages(budget), budget, lambda text: len(text) // 2)
+    packer = Packer(templates.messages(budget), budget, lambda text: len(text) // 2)
 
     packer.add([first, long, short])
 
@@ -215,14 +216,13 @@ bodies = st.one_of(
 @given(
     st.lists(bodies, min_size=1, max_size=8),
     st.integers(1, 5000),
-    st.sampled_from([shapes.markdown, shapes.xml, shapes.messages]),
+    st.sampled_from([templates.markdown, templates.xml, templates.messages]),
     st.integers(0, 8),
 )
 def test_a_block_is_never_over_its_budget(texts: list[str], budget: int, make: type, rules: int) -> None:
     shape = make(budget)
     pieces = [piece(body, n, Part.RULES if n < rules else Part.RELEVANT) for n, body in enumerate(texts)]
-    count = token_counter()
-    packer = Packer(shape, budget, count)
+    packer = Packer(shape, budget, estimated)
 
     packer.add(pieces[:rules], share=RULES_SHARE)
     packer.add(pieces[rules:])
@@ -231,7 +231,7 @@ def test_a_block_is_never_over_its_budget(texts: list[str], budget: int, make: t
     content, tokens = packer.block()
 
     assert tokens <= budget
-    assert tokens == (count(content) + shape.overhead if content else 0)
+    assert tokens == (estimated(content) + shape.overhead if content else 0)
     assert content or budget < 100
     assert all(entry_id in content for entry_id in packer.entries)
 
@@ -429,14 +429,3 @@ def test_the_estimate_is_what_the_docs_say() -> None:
     assert estimated("a  b\n\n\nc") == 3 + 1 + 1
     assert estimated("汉字") == 3
     assert estimated("é🙂") == 3
-
-
-def test_a_counter_without_a_vocabulary_at_hand_is_the_estimate(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: object
-) -> None:
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    token_counter.cache_clear()
-    try:
-        assert token_counter() is estimated
-    finally:
-        token_counter.cache_clear()

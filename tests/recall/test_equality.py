@@ -8,9 +8,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from memsvc.contract.context import ContextFormat
 from memsvc.format import Confidence, MemoryCategory, MemoryEntry, render_document
 from memsvc.recall import search as searching
-from memsvc.recall.context import ContextFormat, context
+from memsvc.recall.context import context
 from memsvc.recall.mneme_search import search_as_mneme
 from memsvc.recall.search import Mode, Query, search
 from memsvc.recall.vectors import embed_tree
@@ -65,7 +66,7 @@ def walked(access: Access, query: Query, limit: int = 3, revision: int | None = 
     while True:
         page = search(access, query, cursor=cursor, limit=limit, revision=revision)
         for hit in page.items:
-            ids += [hit.found.entry.entry_id, *hit.duplicates]
+            ids += [hit.entry.entry_id, *hit.duplicates]
         cursor = page.next
         if cursor is None:
             assert not page.truncated
@@ -74,7 +75,7 @@ def walked(access: Access, query: Query, limit: int = 3, revision: int | None = 
 
 def found(access: Access, query: Query, limit: int = 50) -> list[tuple[str, list[str]]]:
     hits = search(access, query, limit=limit).items
-    return [(hit.found.entry.entry_id, list(hit.duplicates)) for hit in hits]
+    return [(hit.entry.entry_id, list(hit.duplicates)) for hit in hits]
 
 
 def by_words(text: str, wanted: EntryFilter = EVERY_ACTIVE) -> Query:
@@ -143,7 +144,7 @@ def test_the_newest_of_equal_ones_is_shown_in_the_place_of_the_best(memory: Acce
 
     first, second = search(memory, by_words("rent due first")).items
 
-    assert first.found.entry.entry_id == newest.entry.entry_id
+    assert first.entry.entry_id == newest.entry.entry_id
     assert list(first.duplicates) == [middle.entry.entry_id, oldest.entry.entry_id]
     assert (first.parts["confidence"], list(second.duplicates)) == (1.0, [])
     assert (first.score or 0) > (second.score or 0)
@@ -165,7 +166,7 @@ def test_one_that_holds_is_never_left_out_for_one_that_was_superseded(memory: Ac
             (alike.entry.entry_id, [again.entry.entry_id]),
         ]
     )
-    assert [hit.found.entry.entry_id for hit in then] == [old.entry.entry_id]
+    assert [hit.entry.entry_id for hit in then] == [old.entry.entry_id]
 
 
 def test_nothing_is_left_out_of_what_is_not_ranked_or_ranked_as_mneme_does(memory: Access) -> None:
@@ -176,7 +177,7 @@ def test_nothing_is_left_out_of_what_is_not_ranked_or_ranked_as_mneme_does(memor
         hits = found(memory, Query(text="paid the rent", mode=mode))
         assert sorted(hits) == sorted((entry_id, []) for entry_id in ids)
     scored = search_as_mneme(memory, "paid the rent").items
-    assert sorted(hit.found.entry.entry_id for hit in scored) == sorted(ids)
+    assert sorted(hit.entry.entry_id for hit in scored) == sorted(ids)
 
 
 @pytest.mark.parametrize("mode", list(Mode))

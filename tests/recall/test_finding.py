@@ -30,7 +30,7 @@ IDENTIFIERS = [
 
 
 def found(access: Access, query: str, mode: Mode = Mode.LEXICAL, limit: int = 10) -> list[str]:
-    return [hit.found.entry.body for hit in search(access, Query(text=query, mode=mode), limit=limit).items]
+    return [hit.entry.body for hit in search(access, Query(text=query, mode=mode), limit=limit).items]
 
 
 def store(access: Access, bodies: Sequence[str], category: str = "facts") -> None:
@@ -234,7 +234,7 @@ def test_filters_come_before_the_ranking_and_give_full_pages(memory: Access) -> 
     page = search(memory, Query(text="broken kettle", mode=Mode.LEXICAL, wanted=wanted), limit=6)
 
     assert len(page.items) == 6
-    assert all(hit.found.entry.tags == ("kettle",) for hit in page.items)
+    assert all(hit.entry.tags == ("kettle",) for hit in page.items)
 
 
 def test_pages_hold_every_hit_once_although_the_tree_changes(memory: Access) -> None:
@@ -246,7 +246,7 @@ def test_pages_hold_every_hit_once_although_the_tree_changes(memory: Access) -> 
     cursor = None
     while True:
         page = search(memory, query, cursor=cursor, limit=2)
-        seen += [hit.found.entry.body for hit in page.items]
+        seen += [hit.entry.body for hit in page.items]
         store(memory, [f"Another kettle came after {len(seen)} others had been seen."])
         cursor = page.next
         if cursor is None:
@@ -265,10 +265,10 @@ def test_a_hit_says_where_it_is_and_why(memory: Access) -> None:
     marked = {highlight.text[start:end] for start, end in highlight.ranges}
     assert {"backup", "Hamburg", "runs"} == marked
     assert hit.parts["bm25"] > 0
-    assert hit.found.path == "/memory/semantic_memory/facts.md"
-    lines = read_file(memory, hit.found.path).data.decode().splitlines()
+    assert hit.path == "/memory/semantic_memory/facts.md"
+    lines = read_file(memory, hit.path).data.decode().splitlines()
     assert hit.line is not None
-    assert lines[hit.line - 1 : hit.line + 1] == ["---", f"id: {hit.found.entry.entry_id}"]
+    assert lines[hit.line - 1 : hit.line + 1] == ["---", f"id: {hit.entry.entry_id}"]
 
 
 @pytest.mark.parametrize(
@@ -291,6 +291,6 @@ def test_an_entry_begins_at_its_fence(memory: Access, above: str) -> None:
 
     hits = search(memory, Query(text="kettle", mode=Mode.LEXICAL)).items
 
-    assert {hit.found.entry.entry_id: hit.line for hit in hits} == {
+    assert {hit.entry.entry_id: hit.line for hit in hits} == {
         entry_id: lines.index(f"id: {entry_id}") for entry_id in ("mem_1", "mem_2")
     }

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memsvc.recall.context import Context, ContextFormat, harness_context
+from memsvc.contract.context import Context, ContextFormat
+from memsvc.recall.context import harness_context
 from memsvc.recall.harness import Asked, Topics, snapshot
 from memsvc.tree import services
 from memsvc.tree.access import Access

@@ -136,11 +136,9 @@ def test_stored_entries_are_ranked_by_the_same_formula(
 
     # Vectors are kept at half precision: 11 bits of each number.
     assert [hit.score for hit in hits] == pytest.approx([each.score for each in expected], abs=2e-3)
-    assert {hit.found.entry.entry_id for hit in hits if hit.score} == {
-        each.key for each in expected if each.score
-    }
+    assert {hit.entry.entry_id for hit in hits if hit.score} == {each.key for each in expected if each.score}
     for hit in hits:
-        of = candidates[hit.found.entry.entry_id]
+        of = candidates[hit.entry.entry_id]
         assert hit.parts.keys() == {"similarity", "recency", "authority", "confidence"}
         assert hit.parts["similarity"] == pytest.approx(of.similarity, abs=2e-3)
         assert hit.parts["authority"] == scoring.weights.get(of.kind, 0.0)
@@ -157,8 +155,8 @@ def test_only_the_nearest_four_for_each_answer_are_looked_at(memory: Access, let
 
     one, two = (search_as_mneme(memory, "abba" * 4, limit=limit).items for limit in (1, 2))
 
-    assert one[0].found.entry.entry_id != recent
-    assert two[0].found.entry.entry_id == recent
+    assert one[0].entry.entry_id != recent
+    assert two[0].entry.entry_id == recent
 
 
 def test_filters_come_before_the_window_and_what_is_hidden_takes_no_place(
@@ -175,7 +173,7 @@ def test_filters_come_before_the_window_and_what_is_hidden_takes_no_place(
         embed_tree(access.tree)
 
     def ids(access: Access = memory, **options: Any) -> list[str]:
-        return [hit.found.entry.entry_id for hit in search_as_mneme(access, "abba", **options).items]
+        return [hit.entry.entry_id for hit in search_as_mneme(access, "abba", **options).items]
 
     assert ids(limit=1) == [new]
     assert sorted(ids()) == sorted([new, event])

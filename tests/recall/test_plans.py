@@ -94,7 +94,7 @@ def test_a_small_tree_gets_its_full_page_beside_many_nearer_vectors(memory: Acce
     for number in range(400):
         add(stranger, f"The kettle number {number} needs a new cord.")
     embed_tree(memory.tree)
-    expected = [hit.found.entry.body for hit in search(memory, Query(text=query), limit=20).items]
+    expected = [hit.entry.body for hit in search(memory, Query(text=query), limit=20).items]
     model, vector = embedder(), query_vector(query)
     assert model is not None
     assert vector is not None
@@ -111,7 +111,7 @@ def test_a_small_tree_gets_its_full_page_beside_many_nearer_vectors(memory: Acce
 
     page = search(memory, Query(text=query), limit=20)
 
-    assert [hit.found.entry.body for hit in page.items] == expected
+    assert [hit.entry.body for hit in page.items] == expected
     assert len(expected) == 20
     assert Tree.objects.count() == 2
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from memsvc.recall import near
+from memsvc.recall import ann_index
 from memsvc.recall.search import Mode, Query, search
 from memsvc.recall.vectors import embed_tree
 from memsvc.tree.access import Access
@@ -50,7 +50,7 @@ def test_a_search_sends(filled: Access, name: str, query: Query) -> None:
 
 
 def test_a_search_of_a_large_tree_sends(filled: Access, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(near, "LARGE", 2)
+    monkeypatch.setattr(ann_index, "LARGE", 2)
     while embed_tree(filled.tree):
         pass
 

@@ -31,7 +31,7 @@ def seen(
 ) -> list[tuple[str, float | None, dict[str, float]]]:
     query = Query(text="broken kettle in the kitchen", mode=mode, wanted=EntryFilter(**wanted))  # type: ignore[arg-type]
     page = search(access, query, limit=50)
-    return [(hit.found.entry.body, hit.score, dict(hit.parts)) for hit in page.items]
+    return [(hit.entry.body, hit.score, dict(hit.parts)) for hit in page.items]
 
 
 def expired(access: Access, stranger: Access) -> None:
@@ -126,7 +126,7 @@ def test_a_search_of_an_earlier_revision_finds_what_stood_then(memory: Access) -
 
     assert search(memory, query).items == []
     (hit,) = search(memory, query, revision=first.revision).items
-    assert hit.found.entry.body == BODIES[0]
+    assert hit.entry.body == BODIES[0]
 
 
 @pytest.mark.parametrize("mode", list(Mode))
@@ -159,7 +159,7 @@ def test_meaning_finds_what_words_do_not(memory: Access) -> None:
         ("lunch menu", "Soup is served at noon."),
     ):
         hits = search(memory, Query(text=query)).items
-        assert hits[0].found.entry.body == first
+        assert hits[0].entry.body == first
         assert hits[0].parts["similarity"] > 0
 
 
@@ -179,4 +179,4 @@ def test_an_entry_without_a_vector_is_found_by_its_words(memory: Access) -> None
     embed_tree(memory.tree)
     add(memory, "The zeppelin lands at dawn.")
 
-    assert search(memory, Query(text="zeppelin")).items[0].found.entry.body == "The zeppelin lands at dawn."
+    assert search(memory, Query(text="zeppelin")).items[0].entry.body == "The zeppelin lands at dawn."

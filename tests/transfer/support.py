@@ -7,10 +7,10 @@ import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from memsvc.contract.imports import ImportReport
 from memsvc.transfer.exports import export_zip
 from memsvc.transfer.imports import import_zip
 from memsvc.transfer.names import MANIFEST_NAME
-from memsvc.transfer.reports import Report
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import OnConflict
@@ -47,12 +47,12 @@ def zip_of(files: Mapping[str, bytes], *, method: int = zipfile.ZIP_DEFLATED) ->
 
 def bring(
     access: Access, archive: bytes, *, on_conflict: OnConflict = OnConflict.KEEP, dry_run: bool = False
-) -> Report:
+) -> ImportReport:
     return import_zip(access, io.BytesIO(archive), on_conflict=on_conflict, dry_run=dry_run)
 
 
-def outcomes(report: Report) -> dict[str, str]:
-    return {file.path: file.outcome.value for file in report.files}
+def outcomes(report: ImportReport) -> dict[str, str]:
+    return {file.path: file.outcome for file in report.files}
 
 
 def write_below(folder: Path, files: Mapping[str, bytes]) -> Path:

@@ -197,4 +197,4 @@ def test_of_two_files_with_one_name_in_two_encodings_the_first_counts(memory: Ac
     report = bring(memory, archive)
 
     assert everything(memory) == {"/für.md": b"first"}
-    assert [file.outcome.value for file in report.files] == ["created", "refused"]
+    assert [file.outcome for file in report.files] == ["created", "refused"]

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from memsvc.format import MemoryCategory
+from memsvc.format import EntryDraft, MemoryCategory
 from memsvc.transfer.bundles import export_bundle
 from memsvc.transfer.imports import import_directory
 from memsvc.transfer.names import git_name
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.errors import FileNotFound, RevisionNotFound, RevisionPruned
 from memsvc.tree.retention import prune_to
 from tenants.actors import Actor, ActorKind

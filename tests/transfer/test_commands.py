@@ -10,10 +10,9 @@ from django.core.management import CommandError, call_command
 from django.core.management.base import OutputWrapper
 from django.db import transaction
 
-from memsvc.format import MemoryCategory
+from memsvc.format import EntryDraft, MemoryCategory
 from memsvc.tree import services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.models import Block
 from memsvc.tree.trees import create_tree, list_trees
 from tenants.management.arguments import Progress

@@ -11,17 +11,18 @@ from typing import Any
 
 import pytest
 
-from memsvc.format import MemoryCategory
+from memsvc.contract.imports import ImportReport
+from memsvc.contract.wire import to_json
+from memsvc.format import EntryDraft, MemoryCategory
 from memsvc.transfer.exports import export_directory, export_jsonl
-from memsvc.transfer.foreign import import_jsonl
+from memsvc.transfer.external import import_jsonl
 from memsvc.transfer.imports import import_directory, import_notebooks
 from memsvc.transfer.mneme import import_mneme
 from memsvc.transfer.names import MANIFEST_NAME
-from memsvc.transfer.reports import Report
 from memsvc.tree import reads, services, statements
 from memsvc.tree.access import Access
 from memsvc.tree.cloning import clone_tree
-from memsvc.tree.drafts import EntryDraft, OnConflict, SuccessorDraft
+from memsvc.tree.drafts import OnConflict, SuccessorDraft
 from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.history.redaction import redact_version
 from memsvc.tree.models import Block, File
@@ -34,7 +35,7 @@ from tests.transfer.test_mneme import database, record
 FACTS = "/memory/semantic_memory/facts.md"
 KEEP, TAKE, BOTH = OnConflict
 
-type Bring = Callable[..., Report]
+type Bring = Callable[..., ImportReport]
 
 
 def add(access: Access, body: str, **fields: Any) -> str:
@@ -46,8 +47,8 @@ def bodies(access: Access) -> set[str]:
     return {each.entry.body for each in reads.list_entries(access, EntryFilter(active=None)).items}
 
 
-def found(report: Report) -> set[tuple[str, str, str]]:
-    return {(each.entry_id or each.path, each.differs.value, each.done.value) for each in report.differences}
+def found(report: ImportReport) -> set[tuple[str, str, str]]:
+    return {(each.entry_id or each.path, each.differs, each.done) for each in report.differences}
 
 
 def without_manifest(archive: bytes) -> bytes:
@@ -68,7 +69,7 @@ def as_jsonl(access: Access) -> bytes:
     return b"".join(export_jsonl(access))
 
 
-def bring_jsonl(access: Access, data: bytes, **options: Any) -> Report:
+def bring_jsonl(access: Access, data: bytes, **options: Any) -> ImportReport:
     return import_jsonl(access, io.BytesIO(data), **options)
 
 
@@ -113,7 +114,7 @@ def test_an_older_copy_changes_nothing_and_every_difference_is_told(memory: Acce
     older = Older(memory, copy)
     number = older.number
 
-    rehearsed = bring_in(memory, older.copy, dry_run=True)
+    dry_run = bring_in(memory, older.copy, dry_run=True)
     report = bring_in(memory, older.copy)
 
     assert (everything(memory), older.number) == (older.now, number)
@@ -124,7 +125,7 @@ def test_an_older_copy_changes_nothing_and_every_difference_is_told(memory: Acce
     }
     if way != "entries by themselves":
         assert (older.added, "added", "kept") in found(report)
-    assert replace(report, dry_run=True) == rehearsed
+    assert replace(report, dry_run=True) == dry_run
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -132,13 +133,13 @@ def test_an_older_copy_is_taken_where_that_is_asked_for(memory: Access, way: str
     copy, bring_in = WAYS[way]
     older = Older(memory, copy)
 
-    rehearsed = bring_in(memory, older.copy, on_conflict=TAKE, dry_run=True)
+    dry_run = bring_in(memory, older.copy, on_conflict=TAKE, dry_run=True)
     report = bring_in(memory, older.copy, on_conflict=TAKE)
 
     assert {"Lives in Oslo.", "Has 2 cats."} <= bodies(memory)
     assert "Has 3 cats." not in bodies(memory)
     assert found(report) >= {(older.retired, "retired", "taken"), (older.edited, "entry", "taken")}
-    assert replace(report, dry_run=True) == replace(rehearsed, revision=report.revision)
+    assert replace(report, dry_run=True) == replace(dry_run, revision=report.revision)
     if way != "entries by themselves":
         assert (older.added, "added", "taken") in found(report)
         assert bring_in(memory, older.copy, on_conflict=TAKE).revision == report.revision
@@ -149,7 +150,7 @@ def test_both_statements_are_there_and_twice_is_the_same_as_once(memory: Access,
     copy, bring_in = WAYS[way]
     older = Older(memory, copy)
 
-    rehearsed = bring_in(memory, older.copy, on_conflict=BOTH, dry_run=True)
+    dry_run = bring_in(memory, older.copy, on_conflict=BOTH, dry_run=True)
     report = bring_in(memory, older.copy, on_conflict=BOTH)
     once = everything(memory)
     again = bring_in(memory, older.copy, on_conflict=BOTH)
@@ -160,7 +161,7 @@ def test_both_statements_are_there_and_twice_is_the_same_as_once(memory: Access,
     assert reads.get_entry(memory, older.edited).entry.body == "Has 3 cats."
     assert reads.get_entry(memory, older.superseded).entry.superseded_by == older.successor
     assert (everything(memory), again.revision) == (once, report.revision)
-    assert replace(report, dry_run=True) == replace(rehearsed, revision=report.revision)
+    assert replace(report, dry_run=True) == replace(dry_run, revision=report.revision)
 
 
 @pytest.mark.parametrize("on_conflict", OnConflict)
@@ -409,7 +410,7 @@ def test_a_key_of_one_folder_changes_and_learns_nothing_of_others(
     )
 
     assert "What a says." in bodies(memory)
-    assert "private" not in json.dumps(report.as_json())
+    assert "private" not in json.dumps(to_json(report))
 
 
 def test_of_two_documents_at_one_path_the_first_counts(memory: Access) -> None:
@@ -418,7 +419,7 @@ def test_of_two_documents_at_one_path_the_first_counts(memory: Access) -> None:
     report = bring_jsonl(memory, lines_of(one, two))
 
     assert everything(memory) == {"/a.md": b"one"}
-    assert [file.outcome.value for file in report.files] == ["created", "refused"]
+    assert [file.outcome for file in report.files] == ["created", "refused"]
 
 
 def test_one_bad_name_in_json_lines_is_an_item(memory: Access) -> None:
@@ -429,8 +430,8 @@ def test_one_bad_name_in_json_lines_is_an_item(memory: Access) -> None:
     report = bring_jsonl(memory, lines)
 
     assert everything(memory) == {"/a.md": b"x"}
-    assert sorted(file.outcome.value for file in report.files) == ["created", "refused"]
-    assert [(each.entry_id, each.outcome.value) for each in report.entries] == [("m", "refused")]
+    assert sorted(file.outcome for file in report.files) == ["created", "refused"]
+    assert [(each.entry_id, each.outcome) for each in report.entries] == [("m", "refused")]
 
 
 def test_metadata_that_differs_is_a_difference(memory: Access) -> None:
@@ -445,7 +446,7 @@ def test_metadata_that_differs_is_a_difference(memory: Access) -> None:
 def test_one_id_twice_in_an_import_hides_nothing(memory: Access) -> None:
     lines = lines_of(memory_line("a", content="one"), memory_line("a", content="two"))
 
-    assert [each.outcome.value for each in bring_jsonl(memory, lines).entries] == ["created", "skipped"]
+    assert [each.outcome for each in bring_jsonl(memory, lines).entries] == ["created", "skipped"]
     bring_jsonl(memory, lines, on_conflict=BOTH)
     assert bodies(memory) == {"one", "two"}
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from memsvc.contract.imports import OpaqueBlock, Outcome
 from memsvc.transfer.imports import import_directory
 from memsvc.transfer.refusals import ImportRefused
-from memsvc.transfer.reports import OpaqueBlock, Outcome
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import OnConflict
@@ -17,7 +17,7 @@ FACT = b"---\nid: mem_1\ncreated: 2026-05-01\ncategory: facts\n---\n\nWater is w
 
 
 def revision_of(access: Access) -> int:
-    with reads.snapshot(access) as taken:
+    with reads.export_source(access) as taken:
         return taken.revision
 
 
@@ -83,10 +83,10 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing(
         {"same.md": b"s", "other.md": b"new", "new.md": b"n", "taken/x.md": b"x", "bad\u202e.md": b"b"}
     )
 
-    rehearsed = bring(memory, archive, on_conflict=on_conflict, dry_run=True)
+    dry_run = bring(memory, archive, on_conflict=on_conflict, dry_run=True)
 
     assert (
-        outcomes(rehearsed).items()
+        outcomes(dry_run).items()
         >= {
             "/same.md": "unchanged",
             "/other.md": "changed" if on_conflict is OnConflict.TAKE else "skipped",
@@ -96,8 +96,8 @@ def test_a_dry_run_says_what_would_happen_and_changes_nothing(
         }.items()
     )
     assert set(everything(memory)) == {"/same.md", "/other.md", "/taken"}
-    assert rehearsed.revision == revision_of(memory) == 3
-    assert replace(bring(memory, archive, on_conflict=on_conflict), revision=3, dry_run=True) == rehearsed
+    assert dry_run.revision == revision_of(memory) == 3
+    assert replace(bring(memory, archive, on_conflict=on_conflict), revision=3, dry_run=True) == dry_run
 
 
 @pytest.mark.parametrize("bad", ["x\u202e.md", "\u4e00" * 100 + ".md", "a\uff0fb.md", "x\ue000.md"])

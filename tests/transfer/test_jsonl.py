@@ -9,17 +9,16 @@ from typing import Any
 
 import pytest
 
-from memsvc.format import Confidence, FormatError, MemoryCategory
+from memsvc.contract.imports import ImportReport, Outcome
+from memsvc.format import Confidence, EntryDraft, FormatError, MemoryCategory
 from memsvc.recall.accesses import Accesses, accesses_of
 from memsvc.recall.models import AccessCount
 from memsvc.transfer.exports import export_jsonl
-from memsvc.transfer.foreign import import_jsonl
+from memsvc.transfer.external import import_jsonl
 from memsvc.transfer.imports import import_directory
 from memsvc.transfer.refusals import ImportRefused, InvalidArchive
-from memsvc.transfer.reports import Outcome, Report
 from memsvc.tree import arrivals, reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.reads import EntryFilter
 from tests.transfer.support import everything, put
@@ -44,7 +43,7 @@ def memory_line(entry_id: str, **fields: Any) -> dict[str, Any]:
     return line | fields
 
 
-def take(access: Access, data: bytes, **options: Any) -> Report:
+def take(access: Access, data: bytes, **options: Any) -> ImportReport:
     return import_jsonl(access, io.BytesIO(data), **options)
 
 
@@ -52,8 +51,8 @@ def exported(access: Access, revision: int | None = None) -> bytes:
     return b"".join(export_jsonl(access, revision))
 
 
-def outcomes(report: Report) -> dict[str, str]:
-    return {entry.entry_id: entry.outcome.value for entry in report.entries}
+def outcomes(report: ImportReport) -> dict[str, str]:
+    return {entry.entry_id: entry.outcome for entry in report.entries}
 
 
 @pytest.mark.parametrize("folder", trees(), ids=lambda folder: folder.parent.name)
@@ -263,8 +262,8 @@ def test_a_bad_line_is_named_and_nothing_is_taken(memory: Access, bad: dict[str,
 
     assert [name for name, _ in refusal.value.refused] == ["line 3"]
     assert everything(memory) == {}
-    rehearsed = take(memory, data, dry_run=True)
-    assert sorted(entry.outcome for entry in rehearsed.entries) == ["created", "refused"]
+    dry_run = take(memory, data, dry_run=True)
+    assert sorted(entry.outcome for entry in dry_run.entries) == ["created", "refused"]
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"nonsense\n", b"[]\n", b'{"format": "other"}\n', b"PK\3\4"])

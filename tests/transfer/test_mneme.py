@@ -69,7 +69,7 @@ def test_episodes_and_facts_become_entries(memory: Access, tmp_path: Path) -> No
 
     report = import_mneme(memory, path)
 
-    assert [(entry.entry_id, entry.outcome.value) for entry in report.entries] == [
+    assert [(entry.entry_id, entry.outcome) for entry in report.entries] == [
         ("e1", "created"),
         ("f1", "created"),
         ("f2", "created"),
@@ -123,14 +123,14 @@ def test_a_second_import_changes_nothing(memory: Access, tmp_path: Path) -> None
     again = import_mneme(memory, path)
 
     assert accesses_of(memory, ["a", "b"]) == {"a": Accesses(2**53, datetime(2026, 5, 1, 12, tzinfo=UTC))}
-    assert (again.revision, {entry.outcome.value for entry in again.entries}) == (1, {"unchanged"})
+    assert (again.revision, {entry.outcome for entry in again.entries}) == (1, {"unchanged"})
     assert everything(memory) == before
 
 
 def test_a_dry_run_changes_nothing(memory: Access, tmp_path: Path) -> None:
     report = import_mneme(memory, database(tmp_path, record("a"), record("b", tier="odd")), dry_run=True)
 
-    assert sorted(entry.outcome.value for entry in report.entries) == ["created", "refused"]
+    assert sorted(entry.outcome for entry in report.entries) == ["created", "refused"]
     assert everything(memory) == {}
 
 

@@ -4,15 +4,15 @@ import io
 
 import pytest
 
+from memsvc.contract.imports import ImportReport
 from memsvc.transfer.imports import import_notebooks
-from memsvc.transfer.reports import Report
 from memsvc.tree.access import Access
 from tests.transfer.support import everything, outcomes, zip_of
 
 PINNED = b"Pinned\r\n<!-- deep:pin-end -->\n\n- a note\n\n- another"
 
 
-def take(access: Access, files: dict[str, bytes], *, dry_run: bool = False) -> Report:
+def take(access: Access, files: dict[str, bytes], *, dry_run: bool = False) -> ImportReport:
     return import_notebooks(access, io.BytesIO(zip_of(files)), dry_run=dry_run)
 
 

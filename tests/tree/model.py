@@ -4,9 +4,29 @@ from collections.abc import Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from memsvc import format
-from memsvc.format import BlockKind, MemoryCategory, MemoryEntry
-from memsvc.tree.drafts import EntryDraft
+from memsvc.contract.entries import EntryWritten
+from memsvc.format import (
+    SCAFFOLD,
+    BlockKind,
+    EntryDraft,
+    MemoryCategory,
+    MemoryEntry,
+    MemoryKind,
+    ancestors_of,
+    append_to,
+    compose_entry,
+    cut_file,
+    dominant_newline,
+    entry_path,
+    in_utc,
+    index_path,
+    new_entry_id,
+    parent_of,
+    parse_index,
+    router_of,
+    with_superseded,
+    without_row,
+)
 from memsvc.tree.errors import (
     AlreadySuperseded,
     EntryNotFound,
@@ -26,9 +46,8 @@ from memsvc.tree.operations import (
     RetireEntry,
     WriteFile,
 )
-from memsvc.tree.results import EntryWritten
 
-ROUTERS = [format.index_path(None), *(format.index_path(kind) for kind in format.MemoryKind)]
+ROUTERS = [index_path(None), *(index_path(kind) for kind in MemoryKind)]
 
 
 @dataclass
@@ -69,12 +88,12 @@ class Model:
         if path not in self.files:
             self.require_free(path)
         self._put(path, data)
-        self.newlines[path] = format.dominant_newline(data)
+        self.newlines[path] = dominant_newline(data)
 
     def scaffold(self) -> list[str]:
-        missing = [path for path in format.SCAFFOLD if path not in self.files]
+        missing = [path for path in SCAFFOLD if path not in self.files]
         for path in missing:
-            self.write(path, format.SCAFFOLD[path].encode())
+            self.write(path, SCAFFOLD[path].encode())
         return missing
 
     def delete(self, path: str, *, recursive: bool) -> None:
@@ -115,29 +134,29 @@ class Model:
         path = (
             target[0]
             if follows and target
-            else format.entry_path(draft.category, when=draft.when, title=draft.title)
+            else entry_path(draft.category, when=draft.when, title=draft.title)
         )
         entry = written.entry if written else _as_entry(draft)
         before = self.files.get(path, b"")
         if path not in self.files:
             self.require_free(path)
             self.newlines[path] = "\n"
-        self._put(path, _appended(before, format.compose_entry(entry), self.newlines[path]))
+        self._put(path, _appended(before, compose_entry(entry), self.newlines[path]))
         if before.endswith((b"\n\n", b"\r\n\r\n")):
             self.thinned.add(path)
         if target is not None:
             old_path, old = target
-            self._put(old_path, format.with_superseded(self.files[old_path], old.entry_id, entry.entry_id))
-        router, _ = format.router_of(path) or (path, "")
+            self._put(old_path, with_superseded(self.files[old_path], old.entry_id, entry.entry_id))
+        router, _ = router_of(path) or (path, "")
         if router not in self.files:
             self.write(router, self._scaffold_of(router))
 
     def _scaffold_of(self, router: str) -> bytes:
         """A new router, without rows of files that aren't there."""
-        text = format.SCAFFOLD[router].encode()
-        for row in format.parse_index(text.decode())[1]:
-            if f"{format.parent_of(router)}/{row}" not in self.files:
-                text = format.without_row(text, row)
+        text = SCAFFOLD[router].encode()
+        for row in parse_index(text.decode())[1]:
+            if f"{parent_of(router)}/{row}" not in self.files:
+                text = without_row(text, row)
         return text
 
     def _target(self, draft: EntryDraft) -> tuple[str, MemoryEntry] | None:
@@ -152,7 +171,7 @@ class Model:
 
     def retire(self, entry_id: str) -> None:
         path, _ = self._first(entry_id)
-        blocks = format.cut_file(path, self.files[path])
+        blocks = cut_file(path, self.files[path])
         gone = next(i for i, b in enumerate(blocks) if b.entry and b.entry.entry_id == entry_id)
         rest = b"".join(block.raw for i, block in enumerate(blocks) if i != gone)
         if len(blocks) > 1:
@@ -164,14 +183,14 @@ class Model:
     def entries(self) -> Iterator[tuple[str, MemoryEntry]]:
         """Every entry by path and place."""
         for path in sorted(self.files):
-            for block in format.cut_file(path, self.files[path]):
+            for block in cut_file(path, self.files[path]):
                 if block.kind is BlockKind.ENTRY and block.entry is not None:
                     yield path, block.entry
 
     def require_free(self, path: str) -> None:
         if any(other.startswith(path + "/") for other in self.files):
             raise IsFolder(path)
-        if any(above in self.files for above in format.ancestors_of(path)):
+        if any(above in self.files for above in ancestors_of(path)):
             raise PathTaken(path, "")
 
     def _first(self, entry_id: str) -> tuple[str, MemoryEntry]:
@@ -196,13 +215,13 @@ class Model:
 
 
 def _appended(data: bytes, entry: str, newline: str) -> bytes:
-    blocks = format.cut_file("/any.md", data)
-    return data + format.append_to(blocks[-1].raw if blocks else b"", entry, newline=newline)
+    blocks = cut_file("/any.md", data)
+    return data + append_to(blocks[-1].raw if blocks else b"", entry, newline=newline)
 
 
 def _as_entry(draft: EntryDraft) -> MemoryEntry:
-    when = format.in_utc(draft.when)
+    when = in_utc(draft.when)
     return MemoryEntry(
-        entry_id=format.new_entry_id(when), created=when, category=draft.category, body=draft.body,
+        entry_id=new_entry_id(when), created=when, category=draft.category, body=draft.body,
         summary=draft.summary or "", tags=draft.tags, supersedes=draft.supersedes,
     )  # fmt: skip

@@ -7,12 +7,11 @@ from typing import Any
 
 from django.db.models import F
 
-from memsvc.format import MemoryCategory, MemoryKind
+from memsvc.contract.entries import EntryWritten
+from memsvc.format import EntryDraft, MemoryCategory, MemoryKind
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import EntryDraft
 from memsvc.tree.models import Block, File, Revision, Tree
-from memsvc.tree.results import EntryWritten
 from memsvc.tree.trees import tree_of
 from tenants.actors import Actor, ActorKind
 from tenants.models import Tenant
@@ -48,7 +47,7 @@ def entry_text(entry_id: str, body: str = "A body.", *, category: str = "facts",
 
 def contents(access: Access, revision: int | None = None) -> dict[str, bytes]:
     """Every file that the access sees, with its bytes."""
-    with reads.snapshot(access, revision=revision) as whole:
+    with reads.export_source(access, revision=revision) as whole:
         return {listed.path: b"".join(data) for listed, data in whole.files()}
 
 

@@ -15,7 +15,7 @@ from memsvc.tree.access import Access
 from memsvc.tree.blocks import row_of
 from memsvc.tree.errors import Forbidden, ReadOnly
 from memsvc.tree.models import Block, File
-from memsvc.tree.scope import Change, Exemption, changing
+from memsvc.tree.scope import Change, Exemption, unit_of_work
 from tests.tree.support import FACTS, ROOT_INDEX, add, contents, days_pass, in_days, paths, revisions, text
 
 pytestmark = pytest.mark.django_db
@@ -52,7 +52,7 @@ CARELESS: dict[str, Callable[[Change], Any]] = {
     "append": lambda change: files.append_blocks(change, _file(change), [_row(change)]),
     "replace": lambda change: files.replace_block(change, _file(change), _entry(change), _row(change)),
     "close a block": lambda change: files.close_blocks(change, _file(change), [_entry(change)]),
-    "retire": lambda change: entries.splice(change, _file(change), _entry(change), by="mem_next"),
+    "retire": lambda change: entries.mark_superseded(change, _file(change), _entry(change), by="mem_next"),
 }
 
 
@@ -69,7 +69,7 @@ def tree(memory: Access) -> Access:
 def test_what_is_outside_of_the_folder_is_not_changed(tree: Access, act: Callable[[Change], Any]) -> None:
     before, agent = (contents(tree), revisions(tree)), Access(tree.tree, tree.actor, prefix=INSIDE)
 
-    with pytest.raises(Forbidden), changing(agent, "careless") as change:
+    with pytest.raises(Forbidden), unit_of_work(agent, "careless") as change:
         act(change)
 
     assert (contents(tree), revisions(tree)) == before
@@ -79,7 +79,7 @@ def test_what_is_outside_of_the_folder_is_not_changed(tree: Access, act: Callabl
 def test_one_that_may_only_read_changes_nothing(tree: Access, act: Callable[[Change], Any]) -> None:
     before = (contents(tree), revisions(tree))
 
-    with pytest.raises(ReadOnly), changing(tree.read_only(), "careless") as change:
+    with pytest.raises(ReadOnly), unit_of_work(tree.read_only(), "careless") as change:
         act(change)
 
     assert (contents(tree), revisions(tree)) == before
@@ -87,7 +87,7 @@ def test_one_that_may_only_read_changes_nothing(tree: Access, act: Callable[[Cha
 
 @pytest.mark.parametrize("act", [pytest.param(act, id=name) for name, act in CARELESS.items()])
 def test_one_that_may_does_it(tree: Access, act: Callable[[Change], Any]) -> None:
-    with changing(tree, "careful") as change:
+    with unit_of_work(tree, "careful") as change:
         act(change)
 
 
@@ -98,7 +98,7 @@ def test_what_was_done_before_the_refusal_is_undone(tree: Access) -> None:
         files.fill(change, files.create(change, "/memory/b.md"), b"inside\n")
         files.create(change, "/other/b.md")
 
-    with pytest.raises(Forbidden), changing(agent, "careless") as change:
+    with pytest.raises(Forbidden), unit_of_work(agent, "careless") as change:
         write_two(change)
 
     assert "/memory/b.md" not in paths(tree)
@@ -107,7 +107,7 @@ def test_what_was_done_before_the_refusal_is_undone(tree: Access) -> None:
 def test_an_exemption_ends_where_it_was_asked_for(tree: Access) -> None:
     agent = Access(tree.tree, tree.actor, prefix=INSIDE)
 
-    with changing(agent, "careless") as change:
+    with unit_of_work(agent, "careless") as change:
         with change.exempt(Exemption.INDEX):
             with change.exempt(Exemption.EXPIRED):
                 change.require_write(OUTSIDE)
@@ -136,7 +136,7 @@ def test_what_nobody_sees_any_more_gives_way_wherever_it_stands(memory: Access) 
     assert text(memory, "/a/b/c.md") == "free\n"
 
 
-WRITES = {"insert_blocks", "append_blocks", "replace_block", "close_blocks", "retire_block", "save_file"}
+WRITES = {"insert_blocks", "append_blocks", "replace_block", "close_blocks", "mark_superseded", "save_file"}
 
 
 def test_no_service_writes_rows_but_by_way_of_files() -> None:

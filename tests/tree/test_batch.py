@@ -1,5 +1,6 @@
 import pytest
 
+from memsvc.contract.entries import EntryWritten
 from memsvc.format import InvalidPath
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
@@ -21,7 +22,6 @@ from memsvc.tree.operations import (
     RetireEntry,
     WriteFile,
 )
-from memsvc.tree.results import EntryWritten
 from tests.tree.support import FACTS, add, contents, draft, revision, revisions
 
 pytestmark = pytest.mark.django_db

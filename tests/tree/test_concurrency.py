@@ -10,14 +10,15 @@ from typing import ClassVar
 import pytest
 from django.db import connection, transaction
 
+from memsvc.contract.entries import EntryWritten
+from memsvc.contract.files import Written
 from memsvc.format import Block, MemoryCategory, MemoryEntry, MemoryKind
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.arrivals import ForeignEntry
+from memsvc.tree.arrivals import ExternalEntry
 from memsvc.tree.errors import AlreadySuperseded, Busy, IsFolder, PathTaken, TreeError
 from memsvc.tree.reads import EntryFilter
-from memsvc.tree.results import EntryWritten, Written
-from memsvc.tree.scope import changing
+from memsvc.tree.scope import unit_of_work
 from memsvc.tree.trees import create_tree
 from tenants.models import Tenant
 from tests.tree.processes import order_for, writers
@@ -173,7 +174,7 @@ def test_others_write_at_once_and_the_same_tree_reads(
     add(memory, "before")
     other = Access(create_tree(alice, "other"), memory.actor)
 
-    with ThreadPoolExecutor(1) as elsewhere, changing(memory, "test") as change:
+    with ThreadPoolExecutor(1) as elsewhere, unit_of_work(memory, "test") as change:
         change.made = True
         for act in (
             lambda: add(stranger, "by the stranger"),
@@ -191,7 +192,7 @@ def test_a_lock_that_is_not_to_be_had_is_a_clear_answer(memory: Access) -> None:
     services.write_file(memory, "/a.md", "before\n")
 
     with ThreadPoolExecutor(1) as elsewhere:
-        with changing(memory, "test"):
+        with unit_of_work(memory, "test"):
             waiting = elsewhere.submit(services.write_file, memory, "/a.md", "after\n")
             refused = waiting.exception(timeout=30)
             assert isinstance(refused, Busy)
@@ -205,7 +206,7 @@ def test_a_lock_that_is_not_to_be_had_is_a_clear_answer(memory: Access) -> None:
 
 
 def test_an_outer_transaction_survives_a_lock_that_is_not_to_be_had(memory: Access, stranger: Access) -> None:
-    with ThreadPoolExecutor(1) as elsewhere, changing(memory, "test"):
+    with ThreadPoolExecutor(1) as elsewhere, unit_of_work(memory, "test"):
         elsewhere.submit(_write_around_a_refusal, memory, stranger).result(timeout=30)
 
     assert (paths(memory), sorted(paths(stranger))) == ([], ["/after.md", "/before.md"])
@@ -222,7 +223,7 @@ def _write_around_a_refusal(held: Access, free: Access) -> None:
     connection.close()
 
 
-class Composed(ForeignEntry):
+class Composed(ExternalEntry):
     """An entry that lets others have their turn whenever its text is put together."""
 
     turns: ClassVar[list[Callable[[str], object]]] = []
@@ -231,7 +232,7 @@ class Composed(ForeignEntry):
     def block(self) -> Block:
         for turn in self.turns:
             turn(f"/beside-{self.entry.entry_id}.md")
-        return ForeignEntry.block.fget(self)  # type: ignore[attr-defined, no-any-return]  # a property's own function
+        return ExternalEntry.block.fget(self)  # type: ignore[attr-defined, no-any-return]  # a property's own function
 
 
 def test_others_write_while_an_import_is_read_and_composed(memory: Access) -> None:

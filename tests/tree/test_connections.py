@@ -13,7 +13,7 @@ from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound, TreeError, Unavailable
 from memsvc.tree.models import Block, Revision
-from memsvc.tree.scope import changing, reading
+from memsvc.tree.scope import read_transaction, unit_of_work
 from tests.tree.support import add, contents, paths, revisions
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -63,7 +63,7 @@ def sleep_beyond_the_timeout() -> None:
 
 
 def _abandoned_snapshot(access: Access) -> None:
-    with reads.snapshot(access) as whole:
+    with reads.export_source(access) as whole:
         next(whole.files())
         raise ZeroDivisionError
 
@@ -89,7 +89,7 @@ def test_many_threads_leave_no_connection_behind(memory: Access, act: Callable[[
 
 def test_a_database_error_leaves_no_connection_behind(memory: Access) -> None:
     def fail() -> None:
-        with suppress(IntegrityError), changing(memory, "test") as change:
+        with suppress(IntegrityError), unit_of_work(memory, "test") as change:
             change.made = True
             Block.objects.create(
                 tenant_id=memory.tree.tenant_id, tree_id=memory.tree.pk, file_id=memory.tree.pk
@@ -104,7 +104,7 @@ def test_a_database_error_leaves_no_connection_behind(memory: Access) -> None:
 def test_a_fault_of_ours_keeps_its_cause(memory: Access) -> None:
     services.write_file(memory, "/a.md", "text")
 
-    with pytest.raises(IntegrityError) as raised, changing(memory, "test") as change:
+    with pytest.raises(IntegrityError) as raised, unit_of_work(memory, "test") as change:
         Revision.objects.create(
             tenant_id=memory.tree.tenant_id, tree_id=memory.tree.pk, number=1, at=change.at, action="test"
         )
@@ -113,7 +113,7 @@ def test_a_fault_of_ours_keeps_its_cause(memory: Access) -> None:
 
 
 def test_a_session_that_was_ended_is_a_clear_answer_and_the_next_call_goes_on(memory: Access) -> None:
-    with pytest.raises(Unavailable), reading(memory), connection.cursor() as cursor:
+    with pytest.raises(Unavailable), read_transaction(memory), connection.cursor() as cursor:
         cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
 
     services.write_file(memory, "/a.md", "text")
@@ -121,7 +121,7 @@ def test_a_session_that_was_ended_is_a_clear_answer_and_the_next_call_goes_on(me
 
 
 def test_a_statement_that_takes_too_long_is_a_clear_answer(memory: Access) -> None:
-    with pytest.raises(Unavailable), reading(memory):
+    with pytest.raises(Unavailable), read_transaction(memory):
         sleep_beyond_the_timeout()
 
     assert contents(memory) == {}
@@ -155,7 +155,7 @@ def test_a_refusal_inside_a_transaction_undoes_only_itself(memory: Access) -> No
 def test_a_database_error_inside_a_transaction_undoes_only_its_own_change(memory: Access) -> None:
     with transaction.atomic():
         services.write_file(memory, "/a.md", "text")
-        with pytest.raises(Unavailable), changing(memory, "test"):
+        with pytest.raises(Unavailable), unit_of_work(memory, "test"):
             sleep_beyond_the_timeout()
         services.write_file(memory, "/c.md", "text")
 

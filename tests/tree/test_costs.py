@@ -180,7 +180,7 @@ def filled(access: Access, entries: int) -> Access:
 
 def middle(access: Access) -> str:
     """Where the page begins that has half of all entries before it."""
-    entries = Block.objects.of(access.tree).standing(None).entries().order_by("-created", "-pk")
+    entries = Block.objects.of(access.tree).live_at(None).entries().order_by("-created", "-pk")
     last = entries[entries.count() // 2 - 1]
     assert last.created is not None
     return cursor_of_entry(last.created, last.pk)

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 from django.db import transaction
 
+from memsvc.database.ids import uuid7
 from memsvc.tree import errors, reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import Precondition
@@ -17,7 +18,6 @@ from memsvc.tree.models import File, Tree
 from memsvc.tree.operations import DeletePath
 from memsvc.tree.retention import prune_to
 from memsvc.tree.trees import archive_tree, create_tree, store_with_id, tree_of
-from tenants.ids import uuid7
 from tests.tree.support import access_to, add, entry_text
 
 pytestmark = pytest.mark.django_db

@@ -8,7 +8,7 @@ import pytest
 from memsvc.format import InvalidText, MemoryCategory, MemoryEntry, MemoryKind, parse_entries
 from memsvc.tree import reads, services, statements
 from memsvc.tree.access import Access
-from memsvc.tree.arrivals import ForeignEntry
+from memsvc.tree.arrivals import ExternalEntry
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import EntryNotFound, FileNotFound, FolderNotFound, IsFolder
 from memsvc.tree.models import Block, File
@@ -271,7 +271,7 @@ def test_an_entry_below_it_stays_an_entry(memory: Access, above: str) -> None:
     services.write_file(memory, FACTS, above)
     # Without a body it ends in a blank line, and below the open frontmatter it begins with a mark.
     blank = MemoryEntry("mem_blank", datetime(2026, 1, 2, tzinfo=UTC), MemoryCategory.FACTS, "")
-    services.import_files(memory, entries=[ForeignEntry(FACTS, blank, expires_at=in_days(1))])
+    services.import_files(memory, entries=[ExternalEntry(FACTS, blank, expires_at=in_days(1))])
     below = add(memory, "Below.").entry
 
     days_pass(memory, 2)
@@ -391,7 +391,7 @@ def test_the_row_of_a_file_that_was_imported_without_one_lasts_as_long_as_the_fi
 
 
 def _hide(memory: Access, path: str) -> None:
-    file = File.objects.of(memory.tree).standing(None).get(path=path)
+    file = File.objects.of(memory.tree).live_at(None).get(path=path)
     Block.objects.of_file(file).update(expires_at=in_days(-1))
     File.objects.filter(pk=file.pk).update(next_expiry=in_days(-1))
     statements.count_entries(file.tree)

@@ -14,13 +14,12 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
-from memsvc import format
-from memsvc.format import BlockKind, MemoryEntry
+from memsvc.contract.history import FileDiff
+from memsvc.format import BlockKind, MemoryEntry, ancestors_of, cut_file, is_memory_file
 from memsvc.tree import reads, services
 from memsvc.tree.differences import lines_of
 from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, RevisionPruned
 from memsvc.tree.models import Block, File
-from memsvc.tree.results import FileDiff
 from memsvc.tree.retention import prune_to
 from tests.tree import nasty
 from tests.tree.model import ROUTERS
@@ -146,7 +145,7 @@ class History(Tree):
         except FileNotFound:
             assert not any(_is_below(name, path) for name in known)
         except (IsFolder, PathTaken):
-            assert any(above in wanted for name in wanted for above in format.ancestors_of(name))
+            assert any(above in wanted for name in wanted for above in ancestors_of(name))
         else:
             held = contents(self.access)
             assert {**held, **_routers(wanted)} == {**wanted, **_routers(held), **_routers(wanted)}
@@ -168,7 +167,7 @@ class History(Tree):
         except (IsFolder, PathTaken):
             self.follow()
             return
-        if all(format.is_memory_file(path) for path in restored.paths):
+        if all(is_memory_file(path) for path in restored.paths):
             expected = before - Counter([now[1]] if now else []) + Counter([was[1]])
             assert Counter(entry for _, entry in _entries(contents(self.access))) == expected
         self.follow()
@@ -183,10 +182,10 @@ class History(Tree):
             return
         old, new, now = self.then(number - 1), self.then(number), self.then(max(self.past))
 
-        rehearsed = services.undo(self.access, revision=number, rehearse=True)
+        dry_run = services.undo(self.access, revision=number, dry_run=True)
         undone = services.undo(self.access, revision=number, skip_conflicts=True)
 
-        assert (rehearsed.undone, rehearsed.paths, rehearsed.conflicts) == (
+        assert (dry_run.undone, dry_run.paths, dry_run.conflicts) == (
             undone.undone,
             undone.paths,
             undone.conflicts,
@@ -269,7 +268,7 @@ def _shown(text: str) -> list[str]:
 
 def _entries(files: Files) -> Iterator[tuple[str, MemoryEntry]]:
     for path in sorted(files):
-        for block in format.cut_file(path, files[path]):
+        for block in cut_file(path, files[path]):
             if block.kind is BlockKind.ENTRY and block.entry is not None:
                 yield path, block.entry
 

@@ -21,10 +21,19 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from memsvc import format
-from memsvc.format import BlockKind, FormatError, MemoryEntry
+from memsvc.contract.files import Listed
+from memsvc.format import (
+    BlockKind,
+    EntryDraft,
+    FormatError,
+    MemoryEntry,
+    cut_index,
+    parent_of,
+    parse_row,
+    router_of,
+)
 from memsvc.tree import reads, services
-from memsvc.tree.drafts import EntryDraft, OnConflict
+from memsvc.tree.drafts import OnConflict
 from memsvc.tree.errors import BatchFailed, IsFolder, PathTaken, TreeError
 from memsvc.tree.models import Block
 from memsvc.tree.operations import (
@@ -38,7 +47,6 @@ from memsvc.tree.operations import (
     WriteFile,
 )
 from memsvc.tree.reads import EntryFilter
-from memsvc.tree.results import Listed
 from tests.people import make_tenant
 from tests.tree import nasty
 from tests.tree.model import ROUTERS, Model
@@ -67,7 +75,7 @@ def operations(known: list[str]) -> st.SearchStrategy[Operation]:
     place = st.one_of(
         path,
         st.sampled_from(nasty.FOLDERS),
-        st.sampled_from([format.parent_of(each) for each in known] or ["/"]),
+        st.sampled_from([parent_of(each) for each in known] or ["/"]),
     )
     return st.one_of(
         st.builds(WriteFile, path, nasty.files),
@@ -234,7 +242,7 @@ class Tree(RuleBasedStateMachine):
     def a_day_passes(self) -> None:
         expiring = Block.objects.of(self.access.tree).filter(expires_at__range=(in_days(0), in_days(1)))
         something_expires = expiring.exists()
-        expiring = expiring.standing(None)
+        expiring = expiring.live_at(None)
         for entry_id in expiring.entries().values_list("entry_id", flat=True):
             self.model.retire(entry_id)
         # Of a file that was moved to where none is read as markdown, what were entries.
@@ -304,7 +312,7 @@ class Tree(RuleBasedStateMachine):
             assert self.seen(number) == seen, f"revision {number} is not what it was"
 
     def seen(self, number: int | None = None) -> tuple[dict[str, bytes], list[Listed]]:
-        return contents(self.access, number), reads.list_files(self.access, revision=number).items
+        return contents(self.access, number), [*reads.list_files(self.access, revision=number).items]
 
     def check_contents(self, held: dict[str, bytes], *, exact: set[str], rows_too: bool) -> None:
         assert held.keys() == self.model.files.keys()
@@ -330,7 +338,7 @@ class Tree(RuleBasedStateMachine):
             assert (each.size, each.lines) == (len(data), lines) or data == BOM, each.path
 
     def check_rows_of_the_database(self) -> None:
-        live = Block.objects.of(self.access.tree).standing(None)
+        live = Block.objects.of(self.access.tree).live_at(None)
         places = Counter(live.values_list("file_id", "position"))
         assert max(places.values(), default=1) == 1, "two live blocks stand in one place"
         with connection.cursor() as cursor:
@@ -357,7 +365,7 @@ class Tree(RuleBasedStateMachine):
         for entry_id, (path, entry) in first.items():
             read = reads.get_entry(self.access, entry_id)
             assert (read.path, read.entry) == (path, entry)
-        having = Block.objects.of(self.access.tree).standing(None).entries().visible().filter(duplicate=False)
+        having = Block.objects.of(self.access.tree).live_at(None).entries().visible().filter(duplicate=False)
         assert Counter(having.values_list("entry_id", "file__path")) == Counter(
             (entry_id, path) for entry_id, (path, _) in first.items()
         )
@@ -435,7 +443,7 @@ def _check_router(path: str, before: bytes, after: bytes, model: Model) -> None:
     assert new_text[: len(old_text)] == old_text
     assert set(new_text[len(old_text) :]) <= {"", *HEAD}
     old_rows, new_rows = _row_lines(before), _row_lines(after)
-    touched = {place[1] for each in model.touched if (place := format.router_of(each)) and place[0] == path}
+    touched = {place[1] for each in model.touched if (place := router_of(each)) and place[0] == path}
     for row_path, lines in old_rows.items():
         if row_path not in touched:
             assert new_rows.get(row_path) == lines
@@ -444,17 +452,17 @@ def _check_router(path: str, before: bytes, after: bytes, model: Model) -> None:
 def _check_rows(path: str, data: bytes, model: Model) -> None:
     present = _row_lines(data).keys()
     for each in model.files:
-        place = format.router_of(each)
+        place = router_of(each)
         assert place is None or place[0] != path or place[1] in present, f"{each} has no row in {path}"
     for each in model.touched - model.files.keys():
-        place = format.router_of(each)
+        place = router_of(each)
         assert place is None or place[0] != path or place[1] not in present, (
             f"{path} still has a row of {each}"
         )
 
 
 def _text_lines(data: bytes) -> list[str]:
-    text = b"".join(block.raw for block in format.cut_index(data) if block.kind is not BlockKind.ROW)
+    text = b"".join(block.raw for block in cut_index(data) if block.kind is not BlockKind.ROW)
     lines = text.decode(errors="surrogateescape").split("\n")
     return [line.rstrip("\r") for line in (lines if lines[-1] else lines[:-1])]
 
@@ -462,8 +470,8 @@ def _text_lines(data: bytes) -> list[str]:
 def _row_lines(data: bytes) -> dict[str, list[bytes]]:
     """The lines about each file; an empty date may get its other form."""
     found: dict[str, list[bytes]] = {}
-    for block in format.cut_index(data):
-        row = format.parse_row(block.raw) if block.kind is BlockKind.ROW else None
+    for block in cut_index(data):
+        row = parse_row(block.raw) if block.kind is BlockKind.ROW else None
         if row is not None:
             found.setdefault(row.path, []).append(block.raw.rstrip(b"\r\n").replace(b"|  |", b"| |"))
     return found

@@ -20,7 +20,7 @@ from memsvc.format.fences import structure
 from memsvc.transfer.imports import import_zip
 from memsvc.tree import services
 from memsvc.tree.access import Access
-from memsvc.tree.arrivals import ForeignEntry
+from memsvc.tree.arrivals import ExternalEntry
 from memsvc.tree.drafts import SuccessorDraft
 from memsvc.tree.operations import AddEntry
 from tests.tree.support import FACTS, add, draft, entry_text
@@ -100,6 +100,6 @@ def test_an_edit_reads_the_blocks_of_its_file_once(memory: Access) -> None:
 def test_an_entry_of_an_import_is_composed_and_read_once(memory: Access) -> None:
     entry = MemoryEntry("mem_1", datetime(2026, 1, 1, tzinfo=UTC), MemoryCategory.FACTS, "It rains.")
     with calls(read_entry, cut_file) as found:
-        services.import_files(memory, entries=[ForeignEntry(FACTS, entry, metadata={"ticket": "A-1"})])
+        services.import_files(memory, entries=[ExternalEntry(FACTS, entry, metadata={"ticket": "A-1"})])
 
     assert found["read_entry"] == 1

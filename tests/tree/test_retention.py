@@ -20,7 +20,7 @@ from memsvc.tree.history.memory_versions import VersionFilter, list_versions, re
 from memsvc.tree.models import Block, File, Revision, Tree
 from memsvc.tree.reads import RevisionFilter
 from memsvc.tree.retention import Pruned, prune, prune_to
-from memsvc.tree.scope import changing
+from memsvc.tree.scope import unit_of_work
 from memsvc.tree.trees import archive_tree, create_tree
 from tenants.models import Tenant
 from tenants.services import InvalidTenant, keep_history
@@ -201,7 +201,7 @@ def test_a_files_versions_begin_with_what_it_was_in_the_oldest_revision(
     add(memory, "one")
     services.retire_entry(memory, add(memory, "two").entry.entry_id)
     services.write_file(memory, "/a.md", "three\n")
-    file_id = File.objects.of(memory.tree).standing(None).get(path="/a.md").pk
+    file_id = File.objects.of(memory.tree).live_at(None).get(path="/a.md").pk
 
     def stopping(reached: str) -> None:
         if reached == step:
@@ -263,7 +263,7 @@ def test_a_rehearsal_tells_what_would_go_and_changes_nothing(filled: Access) -> 
     limit = datetime.now(tz=UTC) - timedelta(days=9)
     before = rows_of(filled)
 
-    told = prune(filled.tree, limit, rehearse=True)
+    told = prune(filled.tree, limit, dry_run=True)
 
     assert rows_of(filled) == before
     assert told == Pruned(5, blocks=2, files=2)
@@ -352,7 +352,7 @@ def test_a_reader_who_was_there_before_reads_on(memory: Access) -> None:
     for n in range(5):
         services.write_file(memory, NOTE, f"{n}\n")
 
-    with reads.snapshot(memory, revision=2) as taken, ThreadPoolExecutor(1) as elsewhere:
+    with reads.export_source(memory, revision=2) as taken, ThreadPoolExecutor(1) as elsewhere:
         elsewhere.submit(prune_to, memory.tree, 5).result(timeout=30)
 
         assert [b"".join(chunks) for _, chunks in taken.files()] == [b"1\n"]
@@ -448,7 +448,7 @@ def test_a_tree_that_is_held_is_left_for_the_next_run(memory: Access) -> None:
     keep_history(tenant=memory.tree.tenant, days=1)
     _older(memory, 1, days=10)
 
-    with ThreadPoolExecutor(1) as elsewhere, changing(memory, "test"):
+    with ThreadPoolExecutor(1) as elsewhere, unit_of_work(memory, "test"):
         refused = elsewhere.submit(run, "history_prune").exception(timeout=30)
 
     assert "1 trees could not be finished; run this again" in str(refused)

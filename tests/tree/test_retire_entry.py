@@ -5,7 +5,7 @@ import pytest
 from memsvc.format import MemoryCategory, MemoryEntry, MemoryKind, parse_entries
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.arrivals import ForeignEntry
+from memsvc.tree.arrivals import ExternalEntry
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import EntryNotFound, Forbidden, PreconditionFailed, ReadOnly
 from tests.tree.support import FACTS, access_to, add, contents, entry_text, paths, revisions, rows, text
@@ -90,7 +90,7 @@ def test_an_entry_below_it_stays_an_entry(memory: Access, above: str, body: str)
     services.write_file(memory, FACTS, above)
     # Without a body it ends in a blank line, and below the open frontmatter it begins with a mark.
     gone = MemoryEntry("mem_gone", datetime.now(tz=UTC), MemoryCategory.FACTS, body)
-    services.import_files(memory, entries=[ForeignEntry(FACTS, gone)])
+    services.import_files(memory, entries=[ExternalEntry(FACTS, gone)])
     below = add(memory, "Below.").entry
 
     services.retire_entry(memory, gone.entry_id)

@@ -9,7 +9,7 @@ from memsvc.format import SCAFFOLD, MemoryCategory, MemoryEntry, MemoryKind
 from memsvc.transfer.consistency import check_tree
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.arrivals import ForeignEntry
+from memsvc.tree.arrivals import ExternalEntry
 from memsvc.tree.drafts import OnConflict, SuccessorDraft
 from memsvc.tree.models import Block
 from tests.tree.support import (
@@ -192,7 +192,7 @@ def by_imported_entries(access: Access, entry_id: str) -> object:
     new = MemoryEntry(
         "mem_y", datetime.now(tz=UTC), MemoryCategory.FACTS, "x", "Lives in Rome", supersedes=entry_id
     )
-    return services.import_files(access, entries=[ForeignEntry(FACTS, new)])
+    return services.import_files(access, entries=[ExternalEntry(FACTS, new)])
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_filters_and_pages_hold_for_searches(memory: Access) -> None:
     first = reads.search_entries(memory, "needle", rules, limit=2)
     rest = reads.search_entries(memory, "needle", rules, limit=2, cursor=first.next)
 
-    assert [each.entry.body for each in first.items + rest.items] == ["needle 4", "needle 2", "needle 0"]
+    assert [each.entry.body for each in (*first.items, *rest.items)] == ["needle 4", "needle 2", "needle 0"]
     assert rest.next is None
 
 

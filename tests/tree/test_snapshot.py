@@ -12,7 +12,7 @@ def test_a_snapshot_holds_every_file_in_path_order(memory: Access) -> None:
     files = {"/b.bin": b"\0\xff", "/a/empty": b"", "/a.md": b"text\r\n", "/large.txt": b"line\n" * 300_000}
     services.upload_files(memory, list(files.items()))
 
-    with reads.snapshot(memory) as whole:
+    with reads.export_source(memory) as whole:
         held = [(listed.path, b"".join(data)) for listed, data in whole.files()]
 
     assert held == sorted(files.items())
@@ -23,18 +23,18 @@ def test_it_says_what_the_listing_says(memory: Access) -> None:
         add(memory, str(n), category="procedure", title=str(n))
 
     for revision in (None, 1, 2, 3):
-        with reads.snapshot(memory, revision=revision) as whole:
+        with reads.export_source(memory, revision=revision) as whole:
             listed = [listed for listed, _ in whole.files()]
         assert listed == reads.list_files(memory, revision=revision).items
 
 
 def test_it_knows_its_revision_and_its_time(memory: Access) -> None:
-    with reads.snapshot(memory) as empty:
+    with reads.export_source(memory) as empty:
         assert (empty.revision, empty.at) == (0, memory.tree.created_at)
     services.write_file(memory, "/a", "1")
     services.write_file(memory, "/a", "2")
 
-    with reads.snapshot(memory) as now, reads.snapshot(memory, revision=1) as then:
+    with reads.export_source(memory) as now, reads.export_source(memory, revision=1) as then:
         assert (now.revision, then.revision) == (2, 1)
         assert now.at > then.at > empty.at
 
@@ -61,7 +61,7 @@ def test_what_is_written_meanwhile_is_not_in_it(memory: Access) -> None:
 
     services.upload_files(memory, [(f"/{n}", b"before") for n in range(5)])
 
-    with reads.snapshot(memory) as whole, ThreadPoolExecutor(1) as elsewhere:
+    with reads.export_source(memory) as whole, ThreadPoolExecutor(1) as elsewhere:
         held: dict[str, bytes] = {}
         for listed, data in whole.files():
             elsewhere.submit(services.write_file, memory, f"/{len(held)}", "after").result(timeout=30)

@@ -6,6 +6,7 @@ from contextlib import suppress
 import pytest
 from django.db import IntegrityError, connection, transaction
 
+from memsvc.database.ids import uuid7
 from memsvc.format import SCAFFOLD, MemoryCategory
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
@@ -13,7 +14,6 @@ from memsvc.tree.errors import EntryNotFound, FileNotFound, FolderNotFound, Revi
 from memsvc.tree.models import Block, File, Redaction, Revision, Tree
 from memsvc.tree.reads import EntryFilter
 from memsvc.tree.trees import create_tree
-from tenants.ids import uuid7
 from tenants.models import Tenant
 from tests.tree.support import FACTS, access_to, add, contents, draft, entry_text, paths, revisions, rows
 

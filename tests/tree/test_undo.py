@@ -129,10 +129,10 @@ def test_a_refused_undo_changes_nothing(memory: Access) -> None:
 
     with pytest.raises(UndoRefused) as refused:
         services.undo(memory, revision=1)
-    rehearsed = services.undo(memory, revision=1, rehearse=True)
+    dry_run = services.undo(memory, revision=1, dry_run=True)
 
     assert [conflict.path for conflict in refused.value.conflicts] == ["/b.md"]
-    assert (rehearsed.paths, rehearsed.conflicts) == (["/a.md"], refused.value.conflicts)
+    assert (dry_run.paths, dry_run.conflicts) == (["/a.md"], refused.value.conflicts)
     assert (paths(memory), revision(memory)) == (["/a.md", "/b.md"], 2)
     assert services.undo(memory, revision=1, skip_conflicts=True).paths == ["/a.md"]
     assert paths(memory) == ["/b.md"]

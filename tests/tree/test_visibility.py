@@ -22,11 +22,11 @@ from memsvc.tree.visibility import (
     active,
     active_sql,
     is_active,
+    is_live_at,
     is_visible,
+    live_at,
+    live_at_sql,
     must_be_counted,
-    standing,
-    standing_sql,
-    stands,
     to_be_counted,
     visible,
     visible_sql,
@@ -99,10 +99,10 @@ def at_hand(rows: list[Block], condition: Callable[[Block], bool]) -> set[UUID]:
 @pytest.mark.django_db
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_all_languages_have_the_same_rows_stand(rows: list[Block], revision: int | None) -> None:
-    sql = standing_sql("b") if revision is None else standing_sql("b", "%(revision)s")
+    sql = live_at_sql("b") if revision is None else live_at_sql("b", "%(revision)s")
 
-    assert in_sql(sql, revision=revision) == in_queryset(standing(revision))
-    assert in_queryset(standing(revision)) == at_hand(rows, lambda row: stands(row, revision))
+    assert in_sql(sql, revision=revision) == in_queryset(live_at(revision))
+    assert in_queryset(live_at(revision)) == at_hand(rows, lambda row: is_live_at(row, revision))
 
 
 @pytest.mark.django_db

@@ -125,9 +125,8 @@ def _access(order: Order) -> "Access":
 
 
 def _write(order: Order, n: int, target: str) -> str:
-    from memsvc.format import MemoryCategory
+    from memsvc.format import EntryDraft, MemoryCategory
     from memsvc.tree import services
-    from memsvc.tree.drafts import EntryDraft
 
     title = f"{order.name} {n}"
     draft = EntryDraft(category=MemoryCategory.FACTS, body=f"Written by {title}.", summary=title)

@@ -2,11 +2,12 @@
 
 from uuid import UUID
 
-from memsvc.api.answers import Json
 from memsvc.api.memory_stores.ids import memory_id, store_id, version_id
 from memsvc.tree.models import Tree
 from memsvc.tree.results import Memory, MemoryVersion
 from tenants.actors import ActorKind
+
+type Json = dict[str, object]
 
 
 def store(tree: Tree) -> Json:

@@ -2,7 +2,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memsvc.api.memory_stores import answers, ids, pages
-from memsvc.api.memory_stores.doors import StoreView
+from memsvc.api.memory_stores.base_views import StoreView
 from memsvc.api.memory_stores.serializers import (
     DeleteMemoryQuery,
     FullViewQuery,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
-from memsvc.api.answers import Json
+from memsvc.api.memory_stores.answers import Json
 from memsvc.format import InvalidText
 
 _PREFIX = "page_"

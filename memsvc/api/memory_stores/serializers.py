@@ -36,22 +36,22 @@ class PreconditionType(StrEnum):
     CONTENT_SHA256 = "content_sha256"
 
 
-class DoorQuery(Query):
+class BaseQuery(Query):
     """`beta` is what clients of others add."""
 
     beta = IgnoredField(default=None)
 
 
-class PageQuery(DoorQuery):
+class PageQuery(BaseQuery):
     limit = LimitField(default=20, maximum=MAX_LISTED)
     page = TextField(default=None)
 
 
-class ViewQuery(DoorQuery):
+class ViewQuery(BaseQuery):
     view = EnumField(View, default=View.BASIC)
 
 
-class FullViewQuery(DoorQuery):
+class FullViewQuery(BaseQuery):
     view = EnumField(View, default=View.FULL)
 
 
@@ -118,7 +118,7 @@ class MemoryPatch(Input):
     precondition = PreconditionInput(default=None)
 
 
-class DeleteMemoryQuery(DoorQuery):
+class DeleteMemoryQuery(BaseQuery):
     expected_content_sha256 = Sha256Field(default=None)
 
 

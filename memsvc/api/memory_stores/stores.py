@@ -4,7 +4,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memsvc.api.memory_stores import answers, pages
-from memsvc.api.memory_stores.doors import DoorView, StoreView
+from memsvc.api.memory_stores.base_views import BaseView, StoreView
 from memsvc.api.memory_stores.serializers import StoreInput, StorePatch, StoresQuery
 from memsvc.api.serializers import Nothing
 from memsvc.api.trees import require_every_tree
@@ -13,7 +13,7 @@ from memsvc.tree.trees import StoreFilter
 from tenants.scopes import Scope
 
 
-class MemoryStoresView(DoorView):
+class MemoryStoresView(BaseView):
     """The tenant's trees that the key opens, as memory stores, newest first."""
 
     scopes = {"GET": Scope.READ, "POST": Scope.WRITE}

@@ -26,14 +26,15 @@ from memsvc.api.openapi.schemas import (
     NUMBER,
     TEXT,
     UUID,
-    Schema,
     array,
+    described,
     enum,
     nullable,
     ref,
 )
 from memsvc.api.serializers import BatchInput, Query
 from memsvc.api.views import TenantView
+from memsvc.contract.wire import Schema
 from memsvc.format import metadata
 from memsvc.format.frontmatter import MAX_NUMBER
 from memsvc.tree.reads.metadata import OPERATORS as OPERATORS_OF_METADATA
@@ -154,9 +155,11 @@ class ApiSchema(AutoSchema):
 
     def get_response_serializers(self) -> Any:
         operation, answers = self.operation, {}
-        for status, schema in operation.answers.items():
+        for status, answered in operation.answers.items():
             for media_type in operation.media:
-                answers[status, media_type] = schema if media_type == "application/json" else BYTES
+                answers[status, media_type] = (
+                    described(answered) if media_type == "application/json" else BYTES
+                )
         shape, media_type = self.tenant_view.error_shape
         statuses = ("400", "401", "403", *map(str, operation.refusals), "default")
         return answers | {(status, media_type): ref(shape) for status in statuses}

@@ -4,8 +4,9 @@ from typing import Any
 
 from memsvc.api.memory_stores.serializers import MemoryInput, MemoryPatch, StoreInput, StorePatch
 from memsvc.api.openapi.operations import Operation
-from memsvc.api.openapi.schemas import TEXT, Schema, array, enum, nullable, obj, ref
+from memsvc.api.openapi.schemas import TEXT, array, enum, nullable, ref
 from memsvc.api.serializers import Nothing
+from memsvc.contract.wire import Schema, closed
 
 _STORE_ID = "memstore_019c0000000070008000000000000010"
 _MEMORY_ID = "mem_019c0000000070008000000000000011"
@@ -62,11 +63,11 @@ _PATCH = {
 
 def _list(of: Schema) -> dict[int, Schema]:
     page = {**TEXT, "description": "The `page` that follows; null after the last one."}
-    return {200: obj(data=array(of), next_page=nullable(page))}
+    return {200: closed(data=array(of), next_page=nullable(page))}
 
 
 def _deleted(kind: str) -> dict[int, Schema]:
-    return {200: obj(id=TEXT, type=enum(kind))}
+    return {200: closed(id=TEXT, type=enum(kind))}
 
 
 def _listed(*items: Any) -> Any:

@@ -8,19 +8,65 @@ from typing import Any
 
 from memsvc.api import serializers
 from memsvc.api.keys import KeyInput, RotateInput
-from memsvc.api.openapi.schemas import BYTES, FLAG, NEXT, TEXT, Schema, array, items, obj, ref
+from memsvc.api.openapi.schemas import BYTES
 from memsvc.api.serializers import Input
+from memsvc.contract.accounts import (
+    KeyInfo,
+    Me,
+    NewKey,
+    Scaffolded,
+    TreeDeleted,
+    TreeDetail,
+    TreeInfo,
+    UsagePage,
+)
+from memsvc.contract.context import Context
+from memsvc.contract.entries import (
+    EntryAccesses,
+    EntryRead,
+    EntryRetired,
+    EntryWritten,
+    HitsPage,
+    RouterIndex,
+)
+from memsvc.contract.files import (
+    BatchResult,
+    Deleted,
+    Downloaded,
+    Edited,
+    FoundFiles,
+    Items,
+    Listed,
+    Matches,
+    Moved,
+    Page,
+    Uploaded,
+    Window,
+    Written,
+)
+from memsvc.contract.history import (
+    Blame,
+    EntryVersion,
+    FileDiff,
+    Restored,
+    RevisionDetail,
+    RevisionRead,
+    Undone,
+)
+from memsvc.contract.imports import ImportReport
+from memsvc.tree.results import OperationResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """`answers` are the successful ones, by status; `refusals` the statuses of problems besides the common ones.
+    """`answers` are the types of the successful ones, or schemas, by status; `refusals` the statuses of problems
+    besides the common ones.
 
     `example` is a body, `answered` an answer; `media` the types of the answer, and `raw` those of a raw body.
     """
 
     summary: str
-    answers: dict[int, Schema]
+    answers: dict[int, Any]
     body: type[Input] | None = None
     raw: tuple[str, ...] = ()
     example: Any = None
@@ -120,7 +166,7 @@ _KEY = {
 OPERATIONS: dict[tuple[str, str], Operation] = {
     ("MeView", "GET"): Operation(
         summary="Whose key this is",
-        answers={200: ref("Me")},
+        answers={200: Me},
         answered={
             "tenant": {"id": "019c0000-0000-7000-8000-000000000002", "slug": "acme", "name": "ACME"},
             "key": {
@@ -137,29 +183,29 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("KeysView", "GET"): Operation(
         summary="List keys",
-        answers={200: items(ref("Key"), next=NEXT)},
+        answers={200: Page[KeyInfo]},
         answered={"items": [_KEY], "next": None},
     ),
     ("KeysView", "POST"): Operation(
         summary="Make a key",
         body=KeyInput,
-        answers={201: ref("NewKey")},
+        answers={201: NewKey},
         example={"name": "support agent", "scopes": ["read", "write"]},
         answered=_KEY | {"key": "msk_aB3dE6gH_… (shown this once)"},
     ),
     ("KeyView", "GET"): Operation(
-        summary="Read a key", answers={200: ref("Key")}, answered=_KEY, refusals=(404,)
+        summary="Read a key", answers={200: KeyInfo}, answered=_KEY, refusals=(404,)
     ),
     ("KeyView", "DELETE"): Operation(
         summary="Revoke a key, for good",
-        answers={200: ref("Key")},
+        answers={200: KeyInfo},
         answered=_KEY | {"revoked_at": "2026-03-05T08:00:00Z"},
         refusals=(404,),
     ),
     ("RotateKeyView", "POST"): Operation(
         summary="Put a new key in the place of another",
         body=RotateInput,
-        answers={201: ref("NewKey")},
+        answers={201: NewKey},
         example={"overlap_hours": 24},
         answered=_KEY
         | {
@@ -171,7 +217,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("UsageView", "GET"): Operation(
         summary="Count what is stored and what was asked",
-        answers={200: items(ref("Usage"), next=NEXT, stored=ref("Stored"))},
+        answers={200: UsagePage},
         answered={
             "items": [
                 {
@@ -186,41 +232,41 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("TreesView", "GET"): Operation(
         summary="List the trees that the key opens",
-        answers={200: items(ref("Tree"), next=NEXT)},
+        answers={200: Page[TreeInfo]},
         answered={"items": [_TREE], "next": None},
     ),
     ("TreesView", "POST"): Operation(
         summary="Make a tree",
         body=serializers.TreeInput,
-        answers={201: ref("Tree")},
+        answers={201: TreeInfo},
         example={"name": "customer 42"},
         answered=_TREE | {"name": "customer 42", "revision": 0},
         refusals=(409,),
     ),
     ("TreeDetailView", "GET"): Operation(
         summary="Describe a tree",
-        answers={200: ref("TreeDetail")},
+        answers={200: TreeDetail},
         answered=_TREE | {"files": 12, "entries": 340, "bytes": 81920},
         refusals=(404,),
     ),
     ("TreeDetailView", "PATCH"): Operation(
         summary="Give a tree another description or language",
         body=serializers.TreePatch,
-        answers={200: ref("Tree")},
+        answers={200: TreeInfo},
         example={"description": "What we know about ACME"},
         answered=_TREE | {"description": "What we know about ACME"},
         refusals=(404, 409),
     ),
     ("TreeDetailView", "DELETE"): Operation(
         summary="Delete a tree with its history, for good",
-        answers={200: obj(name=TEXT, deleted=FLAG)},
+        answers={200: TreeDeleted},
         answered={"name": "customer 42", "deleted": True},
         refusals=(404,),
     ),
     ("CloneView", "POST"): Operation(
         summary="Clone a tree as of a revision",
         body=serializers.CloneInput,
-        answers={201: ref("Tree")},
+        answers={201: TreeInfo},
         example={"name": "a copy", "revision": 7},
         answered=_TREE | {"name": "a copy", "revision": 1},
         refusals=(404, 409, 410),
@@ -228,7 +274,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("ArchiveView", "POST"): Operation(
         summary="Make a tree read-only, for good",
         body=serializers.Nothing,
-        answers={200: ref("Tree")},
+        answers={200: TreeInfo},
         example={},
         answered=_TREE | {"archived_at": "2026-03-05T08:00:00Z"},
         refusals=(404,),
@@ -236,20 +282,20 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("ScaffoldView", "POST"): Operation(
         summary="Make what is missing of the memory layout",
         body=serializers.Nothing,
-        answers={200: obj(created=array(TEXT))},
+        answers={200: Scaffolded},
         example={},
         answered={"created": ["/memory/index.md"]},
         refusals=(404, 409),
     ),
     ("FilesView", "GET"): Operation(
         summary="List files",
-        answers={200: items(ref("Listed"), next=NEXT)},
+        answers={200: Page[Listed]},
         answered={"items": [_LISTED], "next": None},
         refusals=(404, 409, 410),
     ),
     ("FileView", "GET"): Operation(
         summary="Read a file",
-        answers={200: ref("Window")},
+        answers={200: Window},
         media=("application/json", *_RAW_TYPES),
         answered={
             "path": "/notes.md",
@@ -271,7 +317,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
         summary="Write a whole file",
         body=serializers.FileContentInput,
         raw=("application/octet-stream",),
-        answers={200: ref("Written"), 201: ref("Written")},
+        answers={200: Written, 201: Written},
         example={"content": "hello\n", "message": "first note"},
         answered=_WRITTEN,
         refusals=(404, 409, 412, 413),
@@ -280,7 +326,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("FileView", "PATCH"): Operation(
         summary="Replace a piece of a file, or append to it",
         body=serializers.PatchInput,
-        answers={200: {"anyOf": [ref("Edited"), ref("Written")]}},
+        answers={200: Edited | Written},
         example={"old_string": "hello", "new_string": "good morning"},
         answered={"path": "/notes.md", "revision": 9, "occurrences": 1, "size": 13, "warnings": []},
         refusals=(404, 409, 412, 413),
@@ -288,7 +334,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("FileView", "DELETE"): Operation(
         summary="Delete a file or a folder",
-        answers={200: ref("Deleted")},
+        answers={200: Deleted},
         answered={"path": "/notes.md", "revision": 10, "files": 1, "warnings": []},
         refusals=(404, 409, 412),
         conditions=("If-Match", "If-None-Match"),
@@ -296,7 +342,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GrepView", "POST"): Operation(
         summary="Find the lines that hold a text",
         body=serializers.GrepInput,
-        answers={200: items(ref("Match"), truncated=FLAG)},
+        answers={200: Matches},
         example={"pattern": "Berlin", "path": "/memory", "glob": "*.md"},
         answered={
             "items": [{"path": "/memory/semantic/facts.md", "line": 12, "text": "ACME moved to Berlin."}],
@@ -307,7 +353,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("GlobView", "POST"): Operation(
         summary="Find files by a pattern of their path",
         body=serializers.GlobInput,
-        answers={200: items(ref("Listed"), next=NEXT, truncated=FLAG)},
+        answers={200: FoundFiles},
         example={"pattern": "**/*.md"},
         answered={"items": [_LISTED], "next": None, "truncated": False},
         refusals=(404, 409, 410),
@@ -315,7 +361,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("MoveView", "POST"): Operation(
         summary="Move a file or a folder",
         body=serializers.MoveInput,
-        answers={200: ref("Moved")},
+        answers={200: Moved},
         example=_MOVE,
         answered=_MOVED,
         refusals=(404, 409),
@@ -323,7 +369,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("UploadView", "POST"): Operation(
         summary="Write many files",
         body=serializers.UploadInput,
-        answers={200: items(ref("Uploaded"))},
+        answers={200: Items[Uploaded]},
         example={"files": [{"path": "/notes.md", "content": "aGVsbG8K"}]},
         answered={"items": [{"path": "/notes.md", "error": None, "warnings": []}]},
         refusals=(404, 413),
@@ -331,21 +377,21 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("DownloadView", "POST"): Operation(
         summary="Read many whole files",
         body=serializers.DownloadInput,
-        answers={200: items(ref("Downloaded"))},
+        answers={200: Items[Downloaded]},
         example={"paths": ["/notes.md"]},
         answered={"items": [{"path": "/notes.md", "content": "aGVsbG8K", "error": None}]},
         refusals=(404, 410),
     ),
     ("EntriesView", "GET"): Operation(
         summary="List entries",
-        answers={200: items(ref("Entry"), next=NEXT)},
+        answers={200: Page[EntryRead]},
         answered={"items": [_ENTRY], "next": None},
         refusals=(404, 410),
     ),
     ("EntriesView", "POST"): Operation(
         summary="Add an entry",
         body=serializers.EntryInput,
-        answers={201: ref("EntryWritten")},
+        answers={201: EntryWritten},
         example={
             "category": "facts",
             "body": "ACME moved to Berlin.",
@@ -358,14 +404,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("EntryView", "GET"): Operation(
         summary="Read an entry",
-        answers={200: ref("Entry")},
+        answers={200: EntryRead},
         answered=_ENTRY,
         refusals=(404, 410),
         conditions=("If-None-Match",),
     ),
     ("EntryView", "DELETE"): Operation(
         summary="Retire an entry",
-        answers={200: ref("EntryRetired")},
+        answers={200: EntryRetired},
         answered={"id": _ENTRY["id"], "path": _ENTRY["path"], "revision": 8, "warnings": []},
         refusals=(404, 409, 412),
         conditions=("If-Match", "If-None-Match"),
@@ -373,7 +419,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("SupersedeView", "POST"): Operation(
         summary="Supersede an entry",
         body=serializers.SuccessorInput,
-        answers={201: ref("EntryWritten")},
+        answers={201: EntryWritten},
         example={"body": "ACME moved to Hamburg."},
         answered=_ENTRY_WRITTEN
         | {
@@ -387,7 +433,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("EntryHistoryView", "GET"): Operation(
         summary="Read the history of an entry",
-        answers={200: items(ref("EntryVersion"))},
+        answers={200: Items[EntryVersion]},
         answered={
             "items": [
                 {
@@ -406,14 +452,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("EntryAccessesView", "GET"): Operation(
         summary="Read how often an entry was found or read",
-        answers={200: ref("Accesses")},
+        answers={200: EntryAccesses},
         answered={"id": _ENTRY["id"], "count": 12, "last_at": "2026-03-02T09:30:00Z"},
         refusals=(404,),
     ),
     ("SearchView", "POST"): Operation(
         summary="Search entries",
         body=serializers.SearchInput,
-        answers={200: items(ref("Hit"), next=NEXT, truncated=FLAG)},
+        answers={200: HitsPage},
         example={
             "query": "Where is ACME's seat?",
             "kind": "semantic",
@@ -424,7 +470,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("ContextView", "GET"): Operation(
         summary="Read a block for a system prompt",
-        answers={200: ref("Context")},
+        answers={200: Context},
         answered={
             "format": "markdown",
             "content": "[facts 2026-03-01 mem_20260301_a1b2c3d4]\n> ACME moved to Berlin.",
@@ -440,7 +486,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("EpisodesView", "GET"): Operation(
         summary="Read the newest episodes",
-        answers={200: items(ref("Entry"))},
+        answers={200: Items[EntryRead]},
         answered={
             "items": [
                 _ENTRY
@@ -455,7 +501,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("IndexView", "GET"): Operation(
         summary="Read a router index",
-        answers={200: ref("Index")},
+        answers={200: RouterIndex},
         answered={
             "path": "/memory/semantic/index.md",
             "exists": True,
@@ -467,7 +513,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("BatchView", "POST"): Operation(
         summary="Make many changes as one revision",
         body=serializers.BatchInput,
-        answers={200: ref("BatchResult")},
+        answers={200: BatchResult[OperationResult]},
         example={
             "operations": [
                 {"op": "write", "path": "/notes.md", "content": "hello\n"},
@@ -479,13 +525,13 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("RevisionsView", "GET"): Operation(
         summary="List revisions",
-        answers={200: items(ref("Revision"), next=NEXT)},
+        answers={200: Page[RevisionRead]},
         answered={"items": [_REVISION], "next": None},
         refusals=(404,),
     ),
     ("RevisionView", "GET"): Operation(
         summary="Read what a revision changed",
-        answers={200: ref("RevisionDetail")},
+        answers={200: RevisionDetail},
         answered=_REVISION
         | {
             "files": [{"path": _ENTRY["path"], "action": "created", "source": None}],
@@ -495,14 +541,14 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ),
     ("DiffView", "GET"): Operation(
         summary="Compare two revisions",
-        answers={200: items(ref("FileDiff"))},
+        answers={200: Items[FileDiff]},
         media=("application/json", "text/x-diff"),
         answered={"items": [_DIFF]},
         refusals=(404, 410, 413),
     ),
     ("BlameView", "GET"): Operation(
         summary="Say who wrote each line of a file",
-        answers={200: ref("Blame")},
+        answers={200: Blame},
         answered={
             "path": "/notes.md",
             "lines": [{"line": 1, "text": "hello", "revision": 7, "entry_id": None}],
@@ -513,7 +559,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("RestoreView", "POST"): Operation(
         summary="Restore what a revision had",
         body=serializers.RestoreInput,
-        answers={200: ref("Restored")},
+        answers={200: Restored},
         example={"path": "/notes.md", "message": "the old text was right"},
         answered={"revision": 11, "paths": ["/notes.md"], "warnings": []},
         refusals=(404, 409, 410),
@@ -521,7 +567,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("UndoView", "POST"): Operation(
         summary="Undo a revision, or what an actor did",
         body=serializers.UndoInput,
-        answers={200: ref("Undone")},
+        answers={200: Undone},
         example={"revision": 7, "dry_run": True},
         answered={"revision": 11, "undone": [7], "paths": ["/notes.md"], "conflicts": [], "warnings": []},
         refusals=(404, 409, 410),
@@ -550,7 +596,7 @@ OPERATIONS: dict[tuple[str, str], Operation] = {
     ("ImportsView", "POST"): Operation(
         summary="Import a tree, or another system's memories",
         raw=(ZIP, "application/jsonl", "application/vnd.sqlite3", "application/octet-stream"),
-        answers={200: ref("ImportReport")},
+        answers={200: ImportReport},
         answered={
             "revision": 12,
             "dry_run": False,

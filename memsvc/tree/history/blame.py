@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from uuid import UUID
 
+from memsvc.contract.history import Blame, BlamedLine
 from memsvc.format import canonical_path, text_lines
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content, rendered
@@ -12,8 +13,7 @@ from memsvc.tree.differences import carried
 from memsvc.tree.files import decodes
 from memsvc.tree.history.timeline import Places, revisions_read
 from memsvc.tree.models import Block, BlockQuerySet, File
-from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import Blame, BlamedLine
+from memsvc.tree.snapshot import Snapshot, snapshot
 
 _BLOCKS_AT_ONCE = 200
 
@@ -27,7 +27,7 @@ def blame(access: Access, path: str, *, revision: int | None = None) -> Blame:
     that is no text has no lines. Raises `FileNotFound`, `RevisionNotFound` and `RevisionPruned`.
     """
     path = canonical_path(path)
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         file, _ = now.file(path)
         rows = list(now.blocks_of(file))
         if not decodes(content(rows, revision)):
@@ -57,26 +57,30 @@ def _blamed(lines: Sequence[tuple[str, int, str | None]]) -> Iterator[BlamedLine
         mark = ""
 
 
-def _arrival(now: Moment, file: File) -> int:
+def _arrival(now: Snapshot, file: File) -> int:
     """The revision in which a file came from where the access doesn't see it; 0 when it was always in sight.
 
     Where it came from before the oldest revision that is kept is not known, and counts as out of sight.
     """
     if now.access.prefix == "/":
         return 0
-    stays = Places(now, {file.content_id}).stays(file.content_id)
-    former = [stay for stay in stays if stay.removed_in is not None and stay.removed_in <= file.added_in]
-    known = {stay.removed_in for stay in former}
-    came = [stay.removed_in or 0 for stay in former if not now.access.sees(stay.path)]
+    placements = Places(now, {file.content_id}).placements(file.content_id)
+    former = [
+        placement
+        for placement in placements
+        if placement.removed_in is not None and placement.removed_in <= file.added_in
+    ]
+    known = {placement.removed_in for placement in former}
+    came = [placement.removed_in or 0 for placement in former if not now.access.sees(placement.path)]
     came += [
-        stay.added_in
-        for stay in (file, *former)
-        if stay.added_in > stay.created_in and stay.added_in not in known
+        placement.added_in
+        for placement in (file, *former)
+        if placement.added_in > placement.created_in and placement.added_in not in known
     ]
     return max(came, default=0)
 
 
-def line_revisions(now: Moment, file_id: UUID) -> dict[UUID, list[int]]:
+def line_revisions(now: Snapshot, file_id: UUID) -> dict[UUID, list[int]]:
     """Of the blocks of a file that stand in the moment's revision: those with older lines, and each line's revision.
 
     This is what `blame` has to know of them once all that was removed by then is gone.
@@ -84,12 +88,12 @@ def line_revisions(now: Moment, file_id: UUID) -> dict[UUID, list[int]]:
     blocks = Block.objects.of(now.access.tree).filter(file_id=file_id)
     # Only what came where something went can have lines from before.
     replaced = blocks.filter(removed_in__lte=now.revision).values("removed_in")
-    rows = list(blocks.standing(now.revision).filter(added_in__in=replaced).order_by("position"))
+    rows = list(blocks.live_at(now.revision).filter(added_in__in=replaced).order_by("position"))
     found = {row.pk: [number for _, number in own] for row, own in _marks(now, rows, now.tree.history_from)}
     return {row.pk: found[row.pk] for row in rows if any(number != row.added_in for number in found[row.pk])}
 
 
-def _marks(now: Moment, rows: Sequence[Block], oldest: int) -> Iterator[tuple[Block, _Marked]]:
+def _marks(now: Snapshot, rows: Sequence[Block], oldest: int) -> Iterator[tuple[Block, _Marked]]:
     """Each of these blocks of a file with its lines and their revisions, as they were when it came.
 
     The file's changes are gone through from the oldest revision that is kept: blocks from before know their lines'.
@@ -97,7 +101,7 @@ def _marks(now: Moment, rows: Sequence[Block], oldest: int) -> Iterator[tuple[Bl
     if not rows:
         return
     wanted = {row.pk for row in rows}
-    blocks = Block.objects.of(now.access.tree).held_since(oldest).filter(file_id=rows[0].file_id)
+    blocks = Block.objects.of(now.access.tree).alive_since(oldest).filter(file_id=rows[0].file_id)
     ancestors = _ancestors(blocks, rows)
     marks: dict[UUID, _Marked] = {}
     closed: dict[int, list[Block]] = defaultdict(list)
@@ -141,7 +145,7 @@ def _lines(row: Block, revision: int) -> list[str]:
 
 
 def _superseded(row: Block, lines: _Marked, revision: int | None) -> _Marked:
-    """With the line that retires an entry, where it was retired while the block stood."""
+    """With the line that says that an entry is superseded, where it was while the block stood."""
     number = row.superseded_in
     if number is None or (revision is not None and number > revision):
         return lines

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import batched
 from uuid import UUID
 
+from memsvc.contract.history import RevisionRead
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.history.timeline import Places, held, read_revision, touched
 from memsvc.tree.models import File, Revision
-from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import RevisionRead
+from memsvc.tree.snapshot import Snapshot, snapshot
 
 # Looking up what was touched goes through the whole tree, so it is done for many revisions at once.
 _REVISIONS_AT_ONCE = 1000
@@ -37,16 +37,16 @@ def changelog(access: Access, *, revision: int | None = None) -> Iterator[Iterat
     Where history begins with a later revision than the first, that one comes with all files. Raises
     `RevisionNotFound` and `RevisionPruned`.
     """
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         yield _steps(now)
 
 
-def _steps(now: Moment) -> Iterator[Step]:
+def _steps(now: Snapshot) -> Iterator[Step]:
     tree, oldest = now.access.tree, now.tree.history_from
     revisions = Revision.objects.of(tree).order_by("number")
     if oldest:
-        standing = {file.content_id for file in File.objects.of(tree).standing(oldest)}
-        yield _step(now, revisions.get(number=oldest), standing, Places(now, standing))
+        live = {file.content_id for file in File.objects.of(tree).live_at(oldest)}
+        yield _step(now, revisions.get(number=oldest), live, Places(now, live))
         revisions = revisions.filter(number__gt=oldest)
     if now.revision is not None:
         revisions = revisions.filter(number__lte=now.revision)
@@ -59,7 +59,7 @@ def _steps(now: Moment) -> Iterator[Step]:
             yield _step(now, row, ids[row.number], places)
 
 
-def _step(now: Moment, row: Revision, ids: set[UUID], places: Places) -> Step:
+def _step(now: Snapshot, row: Revision, ids: set[UUID], places: Places) -> Step:
     number = row.number
     # Of what was before the oldest revision nothing can be told.
     known = ids if number > now.tree.history_from else set[UUID]()

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from uuid import UUID
 
+from memsvc.contract.history import FileChange, FileDiff, Hunk
 from memsvc.format import canonical_folder
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
@@ -12,8 +13,7 @@ from memsvc.tree.errors import FileNotFound, TooLarge
 from memsvc.tree.files import decodes
 from memsvc.tree.history.timeline import Places, held, touched
 from memsvc.tree.models import File
-from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import FileChange, FileDiff, Hunk
+from memsvc.tree.snapshot import Snapshot, snapshot
 
 MAX_FILES_COMPARED = 1000
 CONTEXT_LINES = 3
@@ -29,7 +29,7 @@ def diff(access: Access, old: int, new: int | None = None, *, path: str | None =
     `TooLarge` for more than 1,000 files.
     """
     folder = canonical_folder(path)
-    with moment(access) as now:
+    with snapshot(access) as now:
         tree = now.tree
         new = tree.revision if new is None else new
         for number in (old, new):
@@ -49,16 +49,16 @@ def diff(access: Access, old: int, new: int | None = None, *, path: str | None =
     return sorted((each for each in diffs if each), key=lambda each: (each.path, each.action))
 
 
-def _touched_between(now: Moment, old: int, new: int) -> set[UUID]:
+def _touched_between(now: Snapshot, old: int, new: int) -> set[UUID]:
     numbers = range(min(old, new) + 1, max(old, new) + 1)
     return {file_id for _, file_id in touched(now.access.tree, numbers, counting=now.visible)}
 
 
-def _places_below(now: Moment, folder: str, old: int, new: int) -> tuple[dict[UUID, str], dict[UUID, str]]:
+def _places_below(now: Snapshot, folder: str, old: int, new: int) -> tuple[dict[UUID, str], dict[UUID, str]]:
     """The places of files that may differ and stood at or below a path in either revision."""
     files = File.objects.of(now.access.tree)
-    standing = (files.standing(old) | files.standing(new)).at_or_below(folder)
-    places = Places(now, {file.content_id for file in standing})
+    live = (files.live_at(old) | files.live_at(new)).at_or_below(folder)
+    places = Places(now, {file.content_id for file in live})
     before, after = places.at(old), places.at(new)
     ids = {
         file_id
@@ -98,7 +98,7 @@ def _paired(before: dict[UUID, str], after: dict[UUID, str]) -> list[tuple[_Plac
     return [*pairs, *(((file_id, path), None) for path, file_id in gone.items())]
 
 
-def _file_diff(now: Moment, was: _Place, is_now: _Place, old: int, new: int) -> FileDiff | None:
+def _file_diff(now: Snapshot, was: _Place, is_now: _Place, old: int, new: int) -> FileDiff | None:
     before, after = was[1] if was else None, is_now[1] if is_now else None
     change = file_change(before, after)
     in_old, in_new = held(now, {file_id for file_id, _ in filter(None, (was, is_now))}, old, new)

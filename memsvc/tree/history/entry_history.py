@@ -4,13 +4,13 @@ from collections.abc import Iterator, Sequence
 
 from django.db import connection
 
+from memsvc.contract.history import EntryVersion
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import entry_of, rendered
 from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.history.timeline import Places, revisions_read
 from memsvc.tree.models import Block
-from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import EntryVersion
+from memsvc.tree.snapshot import Snapshot, snapshot
 
 
 def entry_history(access: Access, entry_id: str) -> list[EntryVersion]:
@@ -19,7 +19,7 @@ def entry_history(access: Access, entry_id: str) -> list[EntryVersion]:
     Each is what `get_entry` answers from that revision on; what an entry was in the oldest revision that is kept is one
     state, "kept". Raises `EntryNotFound` where no revision that the access sees has an entry with this id.
     """
-    with moment(access) as now:
+    with snapshot(access) as now:
         oldest = now.tree.history_from
         states = [
             state
@@ -49,7 +49,7 @@ SELECT entry_id FROM lineage
 """
 
 
-def _lineage(now: Moment, entry_id: str, oldest: int) -> list[str]:
+def _lineage(now: Snapshot, entry_id: str, oldest: int) -> list[str]:
     """An entry's id, and those of all that it superseded, each behind what superseded it."""
     if "\0" in entry_id:
         raise EntryNotFound(entry_id)
@@ -68,9 +68,9 @@ def _from_oldest(states: Sequence[_State], oldest: int) -> list[_State]:
     return [*earlier[-1:], *(state for state in states if state[0] > oldest)]
 
 
-def _states(now: Moment, entry_id: str, oldest: int) -> Iterator[_State]:
+def _states(now: Snapshot, entry_id: str, oldest: int) -> Iterator[_State]:
     """Each revision in which an entry came, went, moved, or became another, by what is held since the oldest."""
-    held = Block.objects.of(now.access.tree).held_since(oldest)
+    held = Block.objects.of(now.access.tree).alive_since(oldest)
     named = held.entries().filter(now.visible, entry_id=entry_id)
     blocks = list(named.order_by("position"))
     ids = {block.file_id for block in blocks}
@@ -78,7 +78,11 @@ def _states(now: Moment, entry_id: str, oldest: int) -> Iterator[_State]:
     numbers = {n for block in blocks for n in (block.added_in, block.removed_in, block.superseded_in) if n}
     # Of a file's comings and goings only those count in which the entry was there: the others change nothing.
     numbers |= {
-        n for each in ids for stay in places.stays(each) for n in (stay.added_in, stay.removed_in) if n
+        n
+        for each in ids
+        for placement in places.placements(each)
+        for n in (placement.added_in, placement.removed_in)
+        if n
     }
     before: tuple[str, Block, int] | None = None
     for number in sorted(numbers):
@@ -97,7 +101,7 @@ def _standing(blocks: Sequence[Block], places: Places, number: int) -> tuple[str
     found = [
         (path, block)
         for block in blocks
-        if block.stood(number) and (path := places.in_sight(block.file_id, number)) is not None
+        if block.is_live_at(number) and (path := places.in_sight(block.file_id, number)) is not None
     ]
     return min(found, key=lambda place: (place[0], place[1].position), default=None)
 

@@ -21,8 +21,8 @@ from memsvc.tree.errors import VersionNotFound
 from memsvc.tree.files import MAX_FILE_BYTES
 from memsvc.tree.history.timeline import Places, read_revision, touched
 from memsvc.tree.models import Block, BlockQuerySet, File, Redaction, Revision
-from memsvc.tree.moment import Moment, moment
 from memsvc.tree.results import MemoryVersion, RedactionRead, VersionsPage
+from memsvc.tree.snapshot import Snapshot, snapshot
 
 # What a memory may be made with, and what a list shows of each.
 MAX_CONTENT_BYTES = 102_400
@@ -59,7 +59,7 @@ def list_versions(
 
     Of content that is larger than a memory may be made, lists tell hash and size only.
     """
-    with moment(access) as now:
+    with snapshot(access) as now:
         before = after_version(cursor) if cursor is not None else None
         found = list(islice(_walk(now, wanted, before), limit + 1))
         up_to = MAX_CONTENT_BYTES if with_content else None
@@ -72,7 +72,7 @@ def list_versions(
 
 def read_version(access: Access, file_id: UUID, number: int, *, with_content: bool = True) -> MemoryVersion:
     """One version of a file. Raises `VersionNotFound`."""
-    with moment(access) as now:
+    with snapshot(access) as now:
         up_to = MAX_FILE_BYTES if with_content else None
         return next(_versions(now, [find_change(now, file_id, number)], up_to))
 
@@ -99,7 +99,7 @@ class FileChanged:
         return "deleted" if self.after is None else "created" if self.before is None else "modified"
 
 
-def find_change(now: Moment, file_id: UUID, number: int) -> FileChanged:
+def find_change(now: Snapshot, file_id: UUID, number: int) -> FileChanged:
     """Raises `VersionNotFound`."""
     revisions = list(Revision.objects.of(now.access.tree).filter(number=number))
     found = list(_changes(now, revisions, only=[file_id]))
@@ -108,12 +108,12 @@ def find_change(now: Moment, file_id: UUID, number: int) -> FileChanged:
     return found[0]
 
 
-def numbers_of(now: Moment, file_id: UUID) -> list[int]:
+def numbers_of(now: Snapshot, file_id: UUID) -> list[int]:
     """The revisions that changed a file, as readers see it; ascending."""
     return sorted(number for number, _ in _kept(now, _touched(now, None, only=[file_id])))
 
 
-def current_versions(now: Moment, files: Sequence[File]) -> dict[UUID, int]:
+def current_versions(now: Snapshot, files: Sequence[File]) -> dict[UUID, int]:
     """The number of the newest version of each of these files, which stand now."""
     blocks = _blocks(now).filter(file_id__in=[file.pk for file in files]).order_by()
     rows = blocks.values("file_id").annotate(
@@ -123,7 +123,7 @@ def current_versions(now: Moment, files: Sequence[File]) -> dict[UUID, int]:
     return {file.pk: max(file.added_in, file.pruned_in, newest.get(file.pk, 0)) for file in files}
 
 
-def _walk(now: Moment, wanted: VersionFilter, before: tuple[int, UUID] | None) -> Iterator[FileChanged]:
+def _walk(now: Snapshot, wanted: VersionFilter, before: tuple[int, UUID] | None) -> Iterator[FileChanged]:
     revisions = _wanted(now, wanted).order_by("-number")
     only = None if wanted.memory is None else [wanted.memory]
     last, at_once = before[0] + 1 if before else None, _FIRST_REVISIONS
@@ -139,7 +139,7 @@ def _walk(now: Moment, wanted: VersionFilter, before: tuple[int, UUID] | None) -
         last, at_once = some[-1].number, min(2 * at_once, _MOST_REVISIONS)
 
 
-def _wanted(now: Moment, wanted: VersionFilter) -> QuerySet[Revision]:
+def _wanted(now: Snapshot, wanted: VersionFilter) -> QuerySet[Revision]:
     revisions = Revision.objects.of(now.access.tree)
     if wanted.memory is not None:
         # Most revisions are about other files.
@@ -156,7 +156,7 @@ def _wanted(now: Moment, wanted: VersionFilter) -> QuerySet[Revision]:
 
 
 def _changes(
-    now: Moment, revisions: Sequence[Revision], *, only: Collection[UUID] | None
+    now: Snapshot, revisions: Sequence[Revision], *, only: Collection[UUID] | None
 ) -> Iterator[FileChanged]:
     """What these revisions did to files that the access sees, newest first."""
     by_number = {revision.number: revision for revision in revisions}
@@ -170,7 +170,7 @@ def _changes(
             before = places.path(file_id, number - 1)
         else:
             # As well as it can still be told.
-            is_new = any(stay.created_in == number for stay in places.stays(file_id))
+            is_new = any(placement.created_in == number for placement in places.placements(file_id))
             before = None if is_new else after
         if before is not None or after is not None:
             yield FileChanged(file_id, by_number[number], before, after, as_of)
@@ -179,7 +179,7 @@ def _changes(
 type _Touched = set[tuple[int, UUID]]
 
 
-def _kept(now: Moment, found: _Touched) -> _Touched:
+def _kept(now: Snapshot, found: _Touched) -> _Touched:
     """Without the versions that a file no longer had when the history that is left begins."""
     oldest = now.tree.history_from
     early = {file_id for number, file_id in found if number <= oldest}
@@ -196,12 +196,12 @@ def _kept(now: Moment, found: _Touched) -> _Touched:
 _STOOD = Q(removed_in__isnull=True) | ~Q(removed_in=F("added_in"))
 
 
-def _blocks(now: Moment) -> BlockQuerySet:
+def _blocks(now: Snapshot) -> BlockQuerySet:
     """The visible blocks that ever stood."""
     return Block.objects.of(now.access.tree).filter(now.visible, _STOOD)
 
 
-def _touched(now: Moment, numbers: Collection[int] | None, *, only: Collection[UUID] | None) -> _Touched:
+def _touched(now: Snapshot, numbers: Collection[int] | None, *, only: Collection[UUID] | None) -> _Touched:
     """The revisions with the files of which they made a version."""
     found = touched(now.access.tree, numbers, counting=now.visible & _STOOD, only=only)
     # Of a version that was redacted nothing else may be left.
@@ -218,14 +218,14 @@ def _touched(now: Moment, numbers: Collection[int] | None, *, only: Collection[U
     return found
 
 
-def _versions(now: Moment, changes: Sequence[FileChanged], up_to: int | None) -> Iterator[MemoryVersion]:
+def _versions(now: Snapshot, changes: Sequence[FileChanged], up_to: int | None) -> Iterator[MemoryVersion]:
     """The versions that changes made, with text of up to `up_to` bytes; None asks for no text."""
     redactions = _redactions(now, changes)
     for change in changes:
         redaction = redactions.get((change.file_id, change.number))
         held = None
         if redaction is None and change.after is not None:
-            blocks = Block.objects.of(now.access.tree).standing(change.as_of).filter(now.visible)
+            blocks = Block.objects.of(now.access.tree).live_at(change.as_of).filter(now.visible)
             of_file = blocks.filter(file_id=change.file_id).order_by("position")
             held = held_by(of_file, change.as_of, up_to=up_to)
         yield MemoryVersion(
@@ -240,7 +240,7 @@ def _versions(now: Moment, changes: Sequence[FileChanged], up_to: int | None) ->
         )
 
 
-def _redactions(now: Moment, changes: Sequence[FileChanged]) -> dict[tuple[UUID, int], RedactionRead]:
+def _redactions(now: Snapshot, changes: Sequence[FileChanged]) -> dict[tuple[UUID, int], RedactionRead]:
     rows = Redaction.objects.of(now.access.tree).filter(
         file_id__in={change.file_id for change in changes},
         number__in={change.number for change in changes},

@@ -16,9 +16,9 @@ from memsvc.tree.access import Access
 from memsvc.tree.errors import CurrentVersion, OutOfSight
 from memsvc.tree.history.memory_versions import FileChanged, find_change, numbers_of, read_version
 from memsvc.tree.models import Block, File, Redaction, Tree
-from memsvc.tree.moment import Moment, moment
 from memsvc.tree.results import MemoryVersion
-from memsvc.tree.scope import holding
+from memsvc.tree.scope import locked_transaction
+from memsvc.tree.snapshot import Snapshot, snapshot
 from tenants.idempotency import redact_answers
 
 
@@ -28,8 +28,8 @@ def redact_version(access: Access, file_id: UUID, number: int) -> MemoryVersion:
     Stored answers to repeated requests lose what they may quote from the tree. Raises `VersionNotFound`, and
     `CurrentVersion` for what a file holds now.
     """
-    with holding(access.tree) as tree, moment(Access(tree, access.actor)) as now:
-        with moment(access) as seen:
+    with locked_transaction(access.tree) as tree, snapshot(Access(tree, access.actor)) as now:
+        with snapshot(access) as seen:
             _require_redactable(now, find_change(now, file_id, number), find_change(seen, file_id, number))
         _record(access, tree, file_id, number, now.at)
         _take_out(now, file_id)
@@ -37,11 +37,11 @@ def redact_version(access: Access, file_id: UUID, number: int) -> MemoryVersion:
         return read_version(access, file_id, number)
 
 
-def _require_redactable(now: Moment, change: FileChanged, seen: FileChanged) -> None:
+def _require_redactable(now: Snapshot, change: FileChanged, seen: FileChanged) -> None:
     """`seen` is the change as the access sees it, to which a file that was moved out of its sight is gone."""
     if change.after != seen.after:
         raise OutOfSight
-    live = File.objects.of(now.access.tree).standing(None).filter(pk=change.file_id)
+    live = File.objects.of(now.access.tree).live_at(None).filter(pk=change.file_id)
     if live.exists() and change.number == numbers_of(now, change.file_id)[-1]:
         raise CurrentVersion
 
@@ -61,7 +61,7 @@ def _record(access: Access, tree: Tree, file_id: UUID, number: int, at: datetime
     )
 
 
-def _take_out(now: Moment, file_id: UUID) -> None:
+def _take_out(now: Snapshot, file_id: UUID) -> None:
     """Empty the rows of a file that stand in no version any more but redacted ones."""
     tree, numbers = now.access.tree, numbers_of(now, file_id)
     redacted = set(Redaction.objects.of(tree).filter(file_id=file_id).values_list("number", flat=True))

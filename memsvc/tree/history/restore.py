@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 
-from memsvc import format
+from memsvc.format import append_to, code_end, cut_file, is_router, last_part, router_of
 from memsvc.tree import entries, files, router
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.errors import EntryNotFound, FileNotFound
 from memsvc.tree.history.timeline import Places
 from memsvc.tree.models import Block, File
-from memsvc.tree.moment import Moment
 from memsvc.tree.scope import Change
+from memsvc.tree.snapshot import Snapshot
 
 
 def restore(change: Change, access: Access, revision: int, folder: str) -> set[str]:
@@ -20,7 +20,7 @@ def restore(change: Change, access: Access, revision: int, folder: str) -> set[s
     nothing stands or stood.
     """
     change.tree.require_revision(revision)
-    as_of, today = Moment(access, revision, change.at), Moment(access, None, change.at)
+    as_of, today = Snapshot(access, revision, change.at), Snapshot(access, None, change.at)
     then, now = ({file.path: file for file in view.files().at_or_below(folder)} for view in (as_of, today))
     # What has not changed since is neither read nor written.
     same = {path for path, file in now.items() if file.changed_in <= revision and path in then}
@@ -36,17 +36,17 @@ def restore(change: Change, access: Access, revision: int, folder: str) -> set[s
         if _bring_back(change, path, rows, now[path] if path in held else None, revision)
     }
     if gone or back:
-        indexes = filter(format.is_router, was.keys() | same)
+        indexes = filter(is_router, was.keys() | same)
         tell_index(change, gone=[file.path for file in gone], back=back, indexes=indexes)
     return back | {file.path for file in gone}
 
 
-def _held(view: Moment, found: dict[str, File], same: set[str]) -> dict[str, list[Block]]:
+def _held(view: Snapshot, found: dict[str, File], same: set[str]) -> dict[str, list[Block]]:
     """What readers see of these files, but for those that are the same, and those of which they see nothing."""
     held: dict[str, list[Block]] = {}
     for path, file in found.items():
         if path not in same:
-            rows = list(Block.objects.of_file(file).standing(view.revision))
+            rows = list(Block.objects.of_file(file).live_at(view.revision))
             shown = [row for row in rows if view.shows(row)]
             if shown or not rows:
                 held[path] = shown
@@ -65,9 +65,9 @@ def tell_index(change: Change, *, gone: Iterable[str], back: Iterable[str], inde
     restored = [file for path in indexes if (file := files.find(change, path))]
     speaking = {index.path for index in restored}
     for path in sorted(back):
-        place = format.router_of(path)
+        place = router_of(path)
         if place is not None and place[0] not in speaking and (file := files.find(change, path)):
-            router.mention(change, router.described(change, file))
+            router.upsert_row(change, router.described(change, file))
     router.complete(change, restored)
 
 
@@ -95,9 +95,9 @@ def restore_entry(change: Change, access: Access, entry_id: str, revision: int) 
 
 def _entry_at(change: Change, access: Access, entry_id: str, revision: int) -> Block:
     """The entry with an id in a revision: of several, the first in path order that the access sees."""
-    named = Block.objects.of(change.tree).entries().standing(revision).filter(entry_id=entry_id)
+    named = Block.objects.of(change.tree).entries().live_at(revision).filter(entry_id=entry_id)
     blocks = files.visible_at(change, list(named.select_related("file").order_by("position")))
-    places = Places(Moment(access, None, change.at), {block.file_id for block in blocks})
+    places = Places(Snapshot(access, None, change.at), {block.file_id for block in blocks})
     found = [
         (path, block) for block in blocks if (path := places.in_sight(block.file_id, revision)) is not None
     ]
@@ -123,9 +123,9 @@ def _replaced(rows: Sequence[Block], old: Block, text: bytes, file: File) -> Ite
         yield data[: len(data) - len(data.lstrip(b"\r\n"))] + text
         if row is not rows[-1]:
             missing_line_end = b"" if text.endswith(b"\n") else file.newline.encode()
-            yield format.code_end(text, newline=file.newline) or missing_line_end
+            yield code_end(text, newline=file.newline) or missing_line_end
 
 
 def _appended(before: bytes, text: bytes, file: File) -> bytes:
-    last = format.last_part(format.cut_file(file.path, before))
-    return before + format.append_to(last, "", newline=file.newline) + text
+    last = last_part(cut_file(file.path, before))
+    return before + append_to(last, "", newline=file.newline) + text

@@ -8,6 +8,8 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from memsvc.contract.files import Page
+from memsvc.contract.history import EntryChange, RevisionDetail, RevisionRead
 from memsvc.format import canonical_folder, in_utc
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import entry_of, rendered
@@ -16,8 +18,7 @@ from memsvc.tree.errors import RevisionNotFound
 from memsvc.tree.history.diffs import file_change
 from memsvc.tree.history.timeline import Places, read_revision, touched, touched_blocks
 from memsvc.tree.models import Block, BlockQuerySet, File, Revision
-from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import EntryChange, RevisionDetail, RevisionsPage
+from memsvc.tree.snapshot import Snapshot, snapshot
 
 MAX_LISTED = 1000
 
@@ -40,25 +41,25 @@ EVERY_REVISION = RevisionFilter()
 
 def list_revisions(
     access: Access, wanted: RevisionFilter = EVERY_REVISION, *, cursor: str | None = None, limit: int = 100
-) -> RevisionsPage:
+) -> Page[RevisionRead]:
     """A tree's revisions, newest first; up to `limit` (1 to 1,000) a page.
 
     An access that sees a folder only is told of the revisions that changed something in it.
     """
     limit = max(1, min(limit, MAX_LISTED))
-    with moment(access) as now:
+    with snapshot(access) as now:
         revisions = _wanted(now, wanted)
         if cursor is not None:
             revisions = revisions.filter(number__lt=after_number(cursor))
         rows = list(revisions.order_by("-number")[: limit + 1])
     page = rows[:limit]
-    return RevisionsPage(
+    return Page(
         items=[read_revision(row) for row in page],
         next=cursor_of_number(page[-1].number) if len(rows) > limit else None,
     )
 
 
-def _wanted(now: Moment, wanted: RevisionFilter) -> QuerySet[Revision]:
+def _wanted(now: Snapshot, wanted: RevisionFilter) -> QuerySet[Revision]:
     revisions = Revision.objects.of(now.access.tree)
     if wanted.actor is not None:
         revisions = revisions.filter(actor_id=wanted.actor)
@@ -82,23 +83,27 @@ def _within_sight(access: Access, folder: str) -> str | None:
     return access.prefix if folder == "/" or access.prefix.startswith(folder + "/") else None
 
 
-def _numbers_below(now: Moment, folder: str) -> set[int]:
+def _numbers_below(now: Snapshot, folder: str) -> set[int]:
     """The revisions in which a file, or anything in a folder, came, went or changed while it stood there."""
-    stays: dict[UUID, list[File]] = defaultdict(list)
-    for stay in File.objects.of(now.access.tree).at_or_below(folder):
-        stays[stay.content_id].append(stay)
-    found = touched(now.access.tree, None, counting=now.visible, only=stays.keys())
-    return {number for number, file_id in found if any(_saw(stay, number) for stay in stays[file_id])}
+    placements: dict[UUID, list[File]] = defaultdict(list)
+    for placement in File.objects.of(now.access.tree).at_or_below(folder):
+        placements[placement.content_id].append(placement)
+    found = touched(now.access.tree, None, counting=now.visible, only=placements.keys())
+    return {
+        number
+        for number, file_id in found
+        if any(_saw(placement, number) for placement in placements[file_id])
+    }
 
 
-def _saw(stay: File, number: int) -> bool:
+def _saw(placement: File, number: int) -> bool:
     """Whether a file stood at a path in a revision, or until it."""
-    return stay.stood(number) or stay.removed_in == number
+    return placement.is_live_at(number) or placement.removed_in == number
 
 
 def revision_at(access: Access, at: datetime) -> int:
     """The number of the newest revision at an instant; 0 before the first."""
-    with moment(access):
+    with snapshot(access):
         newest = Revision.objects.of(access.tree).filter(at__lte=in_utc(at)).order_by("-number").first()
     return newest.number if newest else 0
 
@@ -109,7 +114,7 @@ def get_revision(access: Access, number: int) -> RevisionDetail:
     Raises `RevisionNotFound`, also where nothing of it lies within the access, and `RevisionPruned` where the one
     before it can't be read.
     """
-    with moment(access) as now:
+    with snapshot(access) as now:
         row = Revision.objects.of(access.tree).filter(number=number).first()
         if row is None:
             raise RevisionNotFound(number, now.tree.revision)
@@ -137,8 +142,8 @@ def _entry_changes(
         if block.file_id in before or block.file_id in after:
             rows[block.entry_id].append(block)
     for entry_id, versions in rows.items():
-        was = next((row for row in versions if row.stood(number - 1) and row.file_id in before), None)
-        now = next((row for row in versions if row.stood(number) and row.file_id in after), None)
+        was = next((row for row in versions if row.is_live_at(number - 1) and row.file_id in before), None)
+        now = next((row for row in versions if row.is_live_at(number) and row.file_id in after), None)
         if action := _entry_action(was, now, number):
             place = after[now.file_id] if now else before[was.file_id] if was else ""
             yield EntryChange(entry_id, place, action)

@@ -16,10 +16,10 @@ from django.db.models import Aggregate, Func, Q
 from django.db.models.functions import Coalesce
 from psycopg.types.range import Range
 
+from memsvc.contract.history import RevisionRead
 from memsvc.tree.blocks import RENDERED
 from memsvc.tree.models import Block, BlockQuerySet, File, Revision, Tree
-from memsvc.tree.moment import Moment
-from memsvc.tree.results import RevisionRead
+from memsvc.tree.snapshot import Snapshot
 
 EVERY_BLOCK: Final = Q()
 
@@ -85,24 +85,26 @@ def _within(column: str, numbers: Collection[int] | None) -> Q:
 class Places:
     """Where files stood in the revisions that can be read, as one access sees it at one moment."""
 
-    def __init__(self, now: Moment, ids: Collection[UUID]) -> None:
+    def __init__(self, now: Snapshot, ids: Collection[UUID]) -> None:
         self._now = now
         self._stays: dict[UUID, list[File]] = defaultdict(list)
-        readable = File.objects.of(now.access.tree).held_since(now.tree.history_from)
-        for stay in readable.of_contents(ids):
-            self._stays[stay.content_id].append(stay)
+        readable = File.objects.of(now.access.tree).alive_since(now.tree.history_from)
+        for placement in readable.of_contents(ids):
+            self._stays[placement.content_id].append(placement)
 
-    def stays(self, file_id: UUID) -> Sequence[File]:
+    def placements(self, file_id: UUID) -> Sequence[File]:
         """The paths of a file, each with its time; those out of sight too."""
         return self._stays.get(file_id, ())
 
-    def stood(self, file_id: UUID, number: int) -> bool:
-        return any(stay.stood(number) for stay in self.stays(file_id))
+    def is_live_at(self, file_id: UUID, number: int) -> bool:
+        return any(placement.is_live_at(number) for placement in self.placements(file_id))
 
     def in_sight(self, file_id: UUID, number: int) -> str | None:
         """Where a file stood in a revision, if the access sees that path; all of it may be hidden."""
-        stay = next((stay for stay in self.stays(file_id) if stay.stood(number)), None)
-        return stay.path if stay is not None and self._now.access.sees(stay.path) else None
+        placement = next(
+            (placement for placement in self.placements(file_id) if placement.is_live_at(number)), None
+        )
+        return placement.path if placement is not None and self._now.access.sees(placement.path) else None
 
     def path(self, file_id: UUID, number: int) -> str | None:
         """Where a file stood in a revision; None where it did not, or nothing of it is to be seen."""
@@ -135,20 +137,20 @@ class _Spans(Aggregate):
     output_field = BigIntegerRangeField()
 
     def __init__(self, *, filter: Q) -> None:
-        stood = Func("added_in", "removed_in", function="int8range", output_field=BigIntegerRangeField())
-        super().__init__(stood, filter=filter)
+        live = Func("added_in", "removed_in", function="int8range", output_field=BigIntegerRangeField())
+        super().__init__(live, filter=filter)
 
 
-def held(now: Moment, ids: Collection[UUID], *numbers: int) -> list[dict[UUID, list[Block]]]:
+def held(now: Snapshot, ids: Collection[UUID], *numbers: int) -> list[dict[UUID, list[Block]]]:
     """For each of these revisions: the blocks of files in order, as a reader sees them. Most blocks are in all."""
     blocks = Block.objects.of(now.access.tree).filter(now.visible, file_id__in=ids)
-    in_any = reduce(or_, (blocks.standing(number) for number in numbers))
+    in_any = reduce(or_, (blocks.live_at(number) for number in numbers))
     rows = list(in_any.only(*_HELD).order_by("position"))
     found: list[dict[UUID, list[Block]]] = []
     for number in numbers:
         by_file: dict[UUID, list[Block]] = defaultdict(list)
         for row in rows:
-            if row.stood(number):
+            if row.is_live_at(number):
                 by_file[row.file_id].append(row)
         found.append(by_file)
     return found

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from memsvc import format
+from memsvc.contract.history import UndoConflict
+from memsvc.format import ROOT_INDEX_PATH, is_router
 from memsvc.tree import files, router
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
@@ -16,9 +17,8 @@ from memsvc.tree.errors import IsFolder, PathTaken, RevisionNotFound, TooLarge
 from memsvc.tree.history.restore import tell_index
 from memsvc.tree.history.timeline import Places, held, touched
 from memsvc.tree.models import Block, File, Revision
-from memsvc.tree.moment import Moment
-from memsvc.tree.results import UndoConflict
 from memsvc.tree.scope import Change
+from memsvc.tree.snapshot import Snapshot
 
 MAX_UNDONE = 1000
 
@@ -31,7 +31,7 @@ class Undoing:
     """
 
     change: Change
-    seen: Moment
+    seen: Snapshot
     gone: set[str] = field(default_factory=set)
     back: set[str] = field(default_factory=set)
     moved: set[str] = field(default_factory=set)
@@ -94,11 +94,11 @@ def undo(change: Change, access: Access, revisions: Sequence[Revision]) -> Undoi
 
     What can't be taken back, because the same lines or the same path have changed since, is left as it is.
     """
-    undoing = Undoing(change, Moment(access, None, change.at))
+    undoing = Undoing(change, Snapshot(access, None, change.at))
     for revision in sorted(revisions, key=lambda revision: -revision.number):
         _undo_revision(undoing, revision.number)
     if undoing.gone or undoing.back:
-        indexes = [path for path in undoing.back if format.is_router(path)]
+        indexes = [path for path in undoing.back if is_router(path)]
         told = undoing.back - undoing.moved
         tell_index(change, gone=undoing.gone - undoing.back, back=told, indexes=indexes)
     return undoing
@@ -106,12 +106,10 @@ def undo(change: Change, access: Access, revisions: Sequence[Revision]) -> Undoi
 
 def _undo_revision(undoing: Undoing, number: int) -> None:
     seen = sorted(_done(undoing.seen, number), key=lambda done: (done.order, done.path))
-    only_indexes = all(format.is_router(done.path) for done in seen)
+    only_indexes = all(is_router(done.path) for done in seen)
     # An index that changed with the files that it lists does so again.
     wanted = [
-        done
-        for done in seen
-        if only_indexes or not (format.is_router(done.path) and done.before == done.after)
+        done for done in seen if only_indexes or not (is_router(done.path) and done.before == done.after)
     ]
     while wanted:
         reasons = [(done, _undo_file(undoing, done)) for done in wanted]
@@ -120,20 +118,20 @@ def _undo_revision(undoing: Undoing, number: int) -> None:
             undoing.conflicts.extend(
                 UndoConflict(revision=number, path=done.path, reason=reason)
                 for done, reason in refused
-                if only_indexes or not format.is_router(done.path)
+                if only_indexes or not is_router(done.path)
             )
             return
         undoing.undone.add(number)
         # What stood in the way of one may have been taken away with another.
         wanted = [done for done, _ in refused]
     # The list of the other indexes says of those that went what it said before, in the same place.
-    if any(format.is_router(done.path) and done.before != done.after for done in seen):
+    if any(is_router(done.path) and done.before != done.after for done in seen):
         for done in seen:
-            if done.before == done.after == format.ROOT_INDEX_PATH:
+            if done.before == done.after == ROOT_INDEX_PATH:
                 _undo_file(undoing, done)
 
 
-def _done(seen: Moment, number: int) -> Iterator[_Done]:
+def _done(seen: Snapshot, number: int) -> Iterator[_Done]:
     """What a revision did to files, as the access sees it."""
     ids = {file_id for _, file_id in touched(seen.access.tree, [number])}
     places = Places(seen, ids)
@@ -146,7 +144,7 @@ def _done(seen: Moment, number: int) -> Iterator[_Done]:
         redacted = any(block.is_redacted for block in [*was, *made])
         if before == after and old == new and not redacted:
             continue
-        both = places.stood(file_id, number - 1) and places.stood(file_id, number)
+        both = places.is_live_at(file_id, number - 1) and places.is_live_at(file_id, number)
         yield _Done(file_id, before, after, was, old, new, both and None in (before, after), redacted)
 
 
@@ -182,7 +180,7 @@ def _undo_file(undoing: Undoing, done: _Done) -> str:
 
 def _standing(change: Change, done: _Done) -> File | None:
     """The file as it stands now; or, when it went and came back meanwhile, the one at its path."""
-    file = File.objects.of(change.tree).standing(None).filter(pk=done.file_id).first()
+    file = File.objects.of(change.tree).live_at(None).filter(pk=done.file_id).first()
     if file is not None and not files.is_hidden(change, file):
         return file
     return files.find(change, done.after) if done.after else None

@@ -7,7 +7,8 @@ from datetime import datetime
 from django.db.models import BooleanField, DateTimeField, F, Func, Q, UUIDField, Value
 from django.db.models.lookups import GreaterThan, LessThan
 
-from memsvc import format
+from memsvc.contract.entries import EntryRead
+from memsvc.contract.files import Page
 from memsvc.format import (
     CATEGORY_KIND,
     Confidence,
@@ -15,7 +16,10 @@ from memsvc.format import (
     MemoryCategory,
     MemoryKind,
     canonical_folder,
+    checked_text,
+    in_utc,
 )
+from memsvc.format.terms import tag_keys
 from memsvc.format.text import folded
 from memsvc.tree import statements
 from memsvc.tree.access import Access
@@ -24,11 +28,9 @@ from memsvc.tree.cursors import after_entry, cursor_of_entry
 from memsvc.tree.entries import entry_etag
 from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.models import Block, BlockQuerySet, Revision
-from memsvc.tree.moment import Moment, moment
 from memsvc.tree.reads.metadata import with_metadata
-from memsvc.tree.results import EntriesPage, EntryRead
+from memsvc.tree.snapshot import Snapshot, snapshot
 from memsvc.tree.visibility import active
-from memsvc.tree.words import tag_keys
 
 MAX_FOUND = 1000
 MAX_QUERY_BYTES = 4096
@@ -64,19 +66,19 @@ EVERY_ACTIVE = EntryFilter()
 def get_entry(access: Access, entry_id: str, *, revision: int | None = None) -> EntryRead:
     """The entry with an id, superseded or not. Of several that the access sees, the first in path order has it."""
     entry_id = _searchable(entry_id, "id")
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         found = read_blocks(now, _named(now, entry_id) or _first_named(now, entry_id))
     if not found:
         raise EntryNotFound(entry_id)
     return found[0]
 
 
-def _named(now: Moment, entry_id: str) -> list[Block]:
+def _named(now: Snapshot, entry_id: str) -> list[Block]:
     block = statements.entry_with_id(now.access.tree, entry_id) if now.revision is None else None
     return [block] if block and now.shows(block) and now.access.sees(block.file.path) else []
 
 
-def _first_named(now: Moment, entry_id: str) -> list[Block]:
+def _first_named(now: Snapshot, entry_id: str) -> list[Block]:
     """The slow way: for earlier revisions, and where the entry that has the id is out of sight."""
     named = now.blocks().entries().filter(entry_id=entry_id)
     blocks = list(_within(now, named, None).select_related("file"))
@@ -92,7 +94,7 @@ def list_entries(
     cursor: str | None = None,
     limit: int = 100,
     revision: int | None = None,
-) -> EntriesPage:
+) -> Page[EntryRead]:
     """Entries by filters, newest first, of equal instants the one written last; up to `limit` (1 to 1,000) a page."""
     return _page(access, wanted, [], oldest_first=oldest_first, cursor=cursor, limit=limit, revision=revision)
 
@@ -105,7 +107,7 @@ def search_entries(
     cursor: str | None = None,
     limit: int = 20,
     revision: int | None = None,
-) -> EntriesPage:
+) -> Page[EntryRead]:
     """Entries whose summary, body, tags, source or id hold all words of the query.
 
     Case, white space and the form of accented letters don't matter. An empty query admits all; newest first.
@@ -119,7 +121,7 @@ def recent_episodes(access: Access, *, since: datetime | None = None, limit: int
     if limit < 1:
         raise InvalidText("limit: ask for at least one episode")
     page = list_entries(access, EntryFilter(kind=MemoryKind.EPISODIC, since=since), limit=limit)
-    return page.items[::-1]
+    return [*reversed(page.items)]
 
 
 def _page(
@@ -131,9 +133,9 @@ def _page(
     cursor: str | None,
     limit: int,
     revision: int | None,
-) -> EntriesPage:
+) -> Page[EntryRead]:
     limit = max(1, min(limit, MAX_FOUND))
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         entries = matching(now, wanted).select_related("file")
         for needle in needles:
             entries = entries.filter(search_text__contains=needle)
@@ -143,17 +145,15 @@ def _page(
         rows = list(entries.order_by(*order)[: limit + 1])
         items = read_blocks(now, rows[:limit])
     last = rows[limit - 1] if len(rows) > limit else None
-    return EntriesPage(
-        items=items, next=cursor_of_entry(last.created, last.pk) if last and last.created else None
-    )
+    return Page(items=items, next=cursor_of_entry(last.created, last.pk) if last and last.created else None)
 
 
-def matching(now: Moment, wanted: EntryFilter) -> BlockQuerySet:
+def matching(now: Snapshot, wanted: EntryFilter) -> BlockQuerySet:
     """The entries of a moment that the access sees and that pass a filter."""
     return _within(now, _filtered(now, now.blocks().entries(), wanted), wanted.path_prefix)
 
 
-def _filtered(now: Moment, entries: BlockQuerySet, wanted: EntryFilter) -> BlockQuerySet:
+def _filtered(now: Snapshot, entries: BlockQuerySet, wanted: EntryFilter) -> BlockQuerySet:
     if wanted.category is not None:
         entries = entries.filter(category=wanted.category)
     if wanted.kind is not None:
@@ -172,9 +172,9 @@ def _filtered(now: Moment, entries: BlockQuerySet, wanted: EntryFilter) -> Block
     if wanted.confidence is not None:
         entries = entries.filter(confidence=wanted.confidence)
     if wanted.since is not None:
-        entries = entries.filter(created__gte=format.in_utc(wanted.since))
+        entries = entries.filter(created__gte=in_utc(wanted.since))
     if wanted.until is not None:
-        entries = entries.filter(created__lt=format.in_utc(wanted.until))
+        entries = entries.filter(created__lt=in_utc(wanted.until))
     if wanted.metadata is not None:
         entries = entries.filter(with_metadata(wanted.metadata))
     if wanted.active is not None:
@@ -197,7 +197,7 @@ def _beyond(cursor: str, oldest_first: bool) -> Q:
     return Q(compared(Row(F("created"), F("pk")), place))
 
 
-def _within(now: Moment, entries: BlockQuerySet, path_prefix: str | None) -> BlockQuerySet:
+def _within(now: Snapshot, entries: BlockQuerySet, path_prefix: str | None) -> BlockQuerySet:
     """Entries in files that the access sees and that lie under a folder."""
     prefixes = [prefix for prefix in (now.access.prefix, canonical_folder(path_prefix)) if prefix != "/"]
     if now.revision is not None:
@@ -212,7 +212,7 @@ def _within(now: Moment, entries: BlockQuerySet, path_prefix: str | None) -> Blo
     return entries
 
 
-def read_blocks(now: Moment, rows: Iterable[Block]) -> list[EntryRead]:
+def read_blocks(now: Snapshot, rows: Iterable[Block]) -> list[EntryRead]:
     """Blocks, each with its file, as entries of a moment."""
     blocks = list(rows)
     paths = _paths(now, blocks)
@@ -229,7 +229,7 @@ def read_blocks(now: Moment, rows: Iterable[Block]) -> list[EntryRead]:
     ]
 
 
-def _paths(now: Moment, blocks: list[Block]) -> dict[object, str]:
+def _paths(now: Snapshot, blocks: list[Block]) -> dict[object, str]:
     """Where the files of these blocks stood, when it isn't now that is asked about."""
     if now.revision is None:
         return {}
@@ -238,4 +238,4 @@ def _paths(now: Moment, blocks: list[Block]) -> dict[object, str]:
 
 
 def _searchable(text: str, field: str) -> str:
-    return format.checked_text(text, field=field, max_bytes=MAX_QUERY_BYTES)
+    return checked_text(text, field=field, max_bytes=MAX_QUERY_BYTES)

@@ -1,19 +1,30 @@
 """Files: listings, whole contents, windows of lines, and router indexes as rows."""
 
 import hashlib
+from base64 import b64encode
 from bisect import bisect_right
 from itertools import accumulate
 
-from memsvc import format
-from memsvc.format import MemoryKind, canonical_folder, canonical_path, plain_line_ends, text_lines
+from memsvc.contract.entries import RouterIndex
+from memsvc.contract.files import Listed, Page, Window
+from memsvc.format import (
+    MemoryKind,
+    canonical_folder,
+    canonical_path,
+    index_path,
+    parent_of,
+    parse_index,
+    plain_line_ends,
+    text_lines,
+)
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.cursors import after_text, cursor_of_text
 from memsvc.tree.errors import FileNotFound, FolderNotFound, IsFolder, NotFolder, OffsetBeyondEnd
 from memsvc.tree.files import MAX_FILE_BYTES, decodes, etag_of, rendered_lines, version_tag
 from memsvc.tree.models import Block, File
-from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import FileContent, FilesPage, IndexView, Listed, Page
+from memsvc.tree.results import FileContent
+from memsvc.tree.snapshot import Snapshot, snapshot
 
 MAX_LISTED = 1000
 # More than any file has; what asks for more is not counted further.
@@ -26,7 +37,7 @@ def list_folder(access: Access, folder: str | None, *, revision: int | None = No
     The root, and the access's own prefix, always list. Raises `FolderNotFound` and `NotFolder`.
     """
     folder = canonical_folder(folder)
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         below = now.files().under(folder)
         files = now.listed(list(below.filter(parent=folder)))
         found = files + _folders(now, folder)
@@ -35,13 +46,11 @@ def list_folder(access: Access, folder: str | None, *, revision: int | None = No
     return sorted(found, key=lambda each: each.path + "/" * each.is_dir)
 
 
-def _folders(now: Moment, folder: str) -> list[Listed]:
+def _folders(now: Snapshot, folder: str) -> list[Listed]:
     deeper = now.files().under(folder).exclude(parent=folder).order_by()
     parents = set(deeper.filter(next_expiry__isnull=True).values_list("parent", flat=True).distinct())
     # A folder whose files are all hidden is hidden with them.
-    parents |= {
-        format.parent_of(each.path) for each in now.listed(list(deeper.filter(next_expiry__isnull=False)))
-    }
+    parents |= {parent_of(each.path) for each in now.listed(list(deeper.filter(next_expiry__isnull=False)))}
     base = folder.rstrip("/")
     names = {parent.removeprefix(base + "/").split("/", 1)[0] for parent in parents}
     return [Listed(path=f"{base}/{name}", is_dir=True) for name in names]
@@ -54,29 +63,27 @@ def list_files(
     after: str | None = None,
     limit: int = MAX_LISTED,
     revision: int | None = None,
-) -> FilesPage:
+) -> Page[Listed]:
     """All files below a folder (or the one file), in path order, up to `limit` (at most 1,000) a page."""
     folder = canonical_folder(prefix)
     limit = max(1, min(limit, MAX_LISTED))
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         files = now.files().at_or_below(folder)
         if after is not None:
             files = files.filter(path__gt=after_text(after))
         rows = list(files.order_by("path")[: limit + 1])
         page = rows[:limit]
-        return FilesPage(
-            items=now.listed(page), next=cursor_of_text(page[-1].path) if len(rows) > limit else None
-        )
+        return Page(items=now.listed(page), next=cursor_of_text(page[-1].path) if len(rows) > limit else None)
 
 
 def stat(access: Access, path: str, *, revision: int | None = None) -> Listed:
     """Describe a file. Raises `FileNotFound` and `IsFolder`."""
     path = canonical_path(path)
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         return _file(now, path)[1]
 
 
-def _file(now: Moment, path: str) -> tuple[File, Listed]:
+def _file(now: Snapshot, path: str) -> tuple[File, Listed]:
     try:
         return now.file(path)
     except FileNotFound:
@@ -88,7 +95,7 @@ def _file(now: Moment, path: str) -> tuple[File, Listed]:
 def read_file(access: Access, path: str, *, revision: int | None = None) -> FileContent:
     """A whole file, byte for byte. Raises `FileNotFound` and `IsFolder`."""
     path = canonical_path(path)
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         file, listed = _file(now, path)
         data = content(now.blocks_of(file), revision)
     sha256 = hashlib.sha256(data).hexdigest()
@@ -104,7 +111,7 @@ def read_file(access: Access, path: str, *, revision: int | None = None) -> File
     )
 
 
-def _is_text(now: Moment, file: File) -> bool:
+def _is_text(now: Snapshot, file: File) -> bool:
     """Whether the content decodes; a file may have been something else in an earlier revision."""
     if now.revision is None:
         return file.is_text
@@ -112,7 +119,7 @@ def _is_text(now: Moment, file: File) -> bool:
     return not blocks.filter(raw__isnull=False).exists() or decodes(content(blocks, now.revision))
 
 
-def _etag(now: Moment, file: File, listed: Listed) -> str:
+def _etag(now: Snapshot, file: File, listed: Listed) -> str:
     if now.revision is None and file.next_expiry is None:
         return etag_of(file)
     return version_tag(file, revision=listed.revision, size=listed.size)
@@ -120,7 +127,7 @@ def _etag(now: Moment, file: File, listed: Listed) -> str:
 
 def read_lines(
     access: Access, path: str, *, offset: int = 0, limit: int = 2000, revision: int | None = None
-) -> Page:
+) -> Window:
     """A window of a text file: `limit` lines from the 0-based line `offset` on, line ends as `\\n`.
 
     Blank content comes whole, whatever the bounds; content that is no text comes whole as bytes. A negative
@@ -130,7 +137,7 @@ def read_lines(
     path = canonical_path(path)
     wanted, limit = max(offset, 0), min(max(limit, 0), _MAX_LINES)
     offset = min(wanted, _MAX_LINES)
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         file, listed = now.file(path)
         etag = _etag(now, file, listed)
         if not _is_text(now, file):
@@ -149,7 +156,7 @@ def read_lines(
     return _page(file, listed, etag, text=plain_line_ends("".join(lines)), start=offset, count=len(lines))
 
 
-def _blocks_of_window(now: Moment, file: File, offset: int, limit: int) -> tuple[int, list[Block]]:
+def _blocks_of_window(now: Snapshot, file: File, offset: int, limit: int) -> tuple[int, list[Block]]:
     """The blocks that hold lines offset to offset + limit, and how many lines stand before the first of them."""
     # What was redacted has no line.
     blocks = now.blocks_of(file).filter(size__gt=0)
@@ -182,12 +189,12 @@ def _page(
     start: int | None = None,
     count: int = 0,
     no_lines_requested: bool = False,
-) -> Page:
+) -> Window:
     end = None if start is None else start + count
-    return Page(
+    return Window(
         path=file.path,
-        text=text,
-        binary=binary,
+        content=text if binary is None else b64encode(binary).decode("ascii"),
+        encoding="utf-8" if binary is None else "base64",
         total_lines=None if start is None else listed.lines,
         start_line=None if start is None else start + 1,
         end_line=end,
@@ -201,12 +208,12 @@ def _page(
     )
 
 
-def read_index(access: Access, kind: MemoryKind | None = None, *, revision: int | None = None) -> IndexView:
+def read_index(access: Access, kind: MemoryKind | None = None, *, revision: int | None = None) -> RouterIndex:
     """The router index of a kind, or the root's, as rows in path order."""
-    path = format.index_path(kind)
+    path = index_path(kind)
     try:
         data = read_file(access, path, revision=revision).data
     except FileNotFound:
-        return IndexView(path=path, rows=[], preamble="", exists=False)
-    preamble, rows = format.parse_index(data.decode(errors="replace"))
-    return IndexView(path=path, rows=[rows[key] for key in sorted(rows)], preamble=preamble, exists=True)
+        return RouterIndex(path=path, rows=[], preamble="", exists=False)
+    preamble, rows = parse_index(data.decode(errors="replace"))
+    return RouterIndex(path=path, rows=[rows[key] for key in sorted(rows)], preamble=preamble, exists=True)

@@ -7,14 +7,14 @@ from django.db.models import F, Q, TextField, Value
 from django.db.models.functions import Concat, StrIndex
 from django.db.models.lookups import GreaterThan
 
+from memsvc.contract.files import Listed, Match, Matches
 from memsvc.format import canonical_folder, count_lines
 from memsvc.format.globs import compile_glob
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.files import decodes
 from memsvc.tree.models import File
-from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import Listed, Match, Matches
+from memsvc.tree.snapshot import Snapshot, snapshot
 
 # Only these part what a search shows, as a person's grep does. A match has the number of the line, as `read_lines`
 # counts them, at which it begins.
@@ -27,7 +27,7 @@ def glob(
     """The files below a folder whose path matches, in path order; see `compile_glob`. A missing folder has none."""
     folder = canonical_folder(folder)
     matches = compile_glob(pattern)
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         files = now.files().at_or_below(folder).order_by("path")
         return now.listed([file for file in files if matches(_relative(file.path, folder))])
 
@@ -52,7 +52,7 @@ def grep(
         return Matches([], truncated=False)
     room = None if max_count is None else max(max_count, 0)
     found: list[Match] = []
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         for match in _lines_with(now, pattern, folder, wanted):
             if room is not None and len(found) >= room:
                 return Matches(found, truncated=True)
@@ -70,7 +70,7 @@ def _can_match(pattern: str) -> bool:
 
 
 def _lines_with(
-    now: Moment, pattern: str, folder: str, wanted: Callable[[str], bool] | None
+    now: Snapshot, pattern: str, folder: str, wanted: Callable[[str], bool] | None
 ) -> Iterator[Match]:
     for file in _files_with(now, pattern, folder):
         if wanted is not None and not wanted(_relative(file.path, folder)):
@@ -90,7 +90,7 @@ def _lines(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def _files_with(now: Moment, pattern: str, folder: str) -> list[File]:
+def _files_with(now: Snapshot, pattern: str, folder: str) -> list[File]:
     """The files that may hold the pattern; the database passes over the others without sending them."""
     files = now.files().at_or_below(folder)
     if pattern:
@@ -102,8 +102,8 @@ def _files_with(now: Moment, pattern: str, folder: str) -> list[File]:
 def _holds(pattern: str) -> Q:
     if "\0" in pattern:
         return Q(raw__isnull=False)
-    retired = Concat(Value("superseded_by: "), F("superseded_by"), output_field=TextField())
-    in_spliced_line = Q(superseded_in__isnull=False) & Q(GreaterThan(StrIndex(retired, Value(pattern)), 0))
+    superseded = Concat(Value("superseded_by: "), F("superseded_by"), output_field=TextField())
+    in_spliced_line = Q(superseded_in__isnull=False) & Q(GreaterThan(StrIndex(superseded, Value(pattern)), 0))
     return Q(head__contains=pattern) | Q(text__contains=pattern) | in_spliced_line
 
 

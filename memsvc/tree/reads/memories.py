@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from itertools import islice
 from uuid import UUID
 
+from memsvc.contract.files import Listed
 from memsvc.tree.access import Access
 from memsvc.tree.cursors import after_text, cursor_of_text
 from memsvc.tree.errors import MemoryNotFound
 from memsvc.tree.files import MAX_FILE_BYTES
 from memsvc.tree.history.memory_versions import MAX_CONTENT_BYTES, Held, current_versions, held_by
 from memsvc.tree.models import File, FileQuerySet
-from memsvc.tree.moment import Moment, moment
-from memsvc.tree.results import Listed, MemoriesPage, Memory
+from memsvc.tree.results import MemoriesPage, Memory
+from memsvc.tree.snapshot import Snapshot, snapshot
 
 
 def list_memories(
@@ -29,7 +30,7 @@ def list_memories(
     With `direct` only those right in it, and in their place among them the folders that hold deeper ones. Of content
     that is larger than a memory may be made, lists tell hash and size only.
     """
-    with moment(access) as now:
+    with snapshot(access) as now:
         place = _Place(after_text(cursor)) if cursor is not None else None
         found = list(islice(_walk(now, folder, place, direct=direct, at_once=limit + 1), limit + 1))
         page = found[:limit]
@@ -41,7 +42,7 @@ def list_memories(
 
 def read_memory(access: Access, memory_id: UUID, *, with_content: bool = True) -> Memory:
     """One memory as it stands now. Raises `MemoryNotFound`."""
-    with moment(access) as now:
+    with snapshot(access) as now:
         file = now.files().filter(pk=memory_id).first()
         listed = now.listed([file]) if file else []
         if file is None or not listed:
@@ -66,7 +67,7 @@ class _Place:
 type _Step = tuple[File | None, Listed]
 
 
-def _walk(now: Moment, folder: str, place: _Place | None, *, direct: bool, at_once: int) -> Iterator[_Step]:
+def _walk(now: Snapshot, folder: str, place: _Place | None, *, direct: bool, at_once: int) -> Iterator[_Step]:
     """The visible files below a folder from a place on; folders in it stand for what they hold, with `direct`."""
     base = folder.rstrip("/") + "/"
     files = now.files().under(folder).order_by("path")
@@ -88,13 +89,15 @@ def _walk(now: Moment, folder: str, place: _Place | None, *, direct: bool, at_on
         place = _Place(passed if passed and last.startswith(passed) else last)
 
 
-def _described(now: Moment, files: Sequence[tuple[File, Listed]], *, up_to: int | None) -> dict[UUID, Memory]:
+def _described(
+    now: Snapshot, files: Sequence[tuple[File, Listed]], *, up_to: int | None
+) -> dict[UUID, Memory]:
     """Memories by id, with text of up to `up_to` bytes; None asks for no text."""
     versions = current_versions(now, [file for file, _ in files])
     return {file.pk: _memory(now, file, listed, versions[file.pk], up_to) for file, listed in files}
 
 
-def _memory(now: Moment, file: File, listed: Listed, version: int, up_to: int | None) -> Memory:
+def _memory(now: Snapshot, file: File, listed: Listed, version: int, up_to: int | None) -> Memory:
     if up_to is None and file.sha256 and file.next_expiry is None:
         held = Held(None, file.sha256, listed.size)
     else:

@@ -5,13 +5,13 @@ from django.db.models.expressions import Combinable
 from django.db.models.functions import Length, StrIndex
 from django.db.models.lookups import GreaterThan
 
-from memsvc import format
-from memsvc.format import MemoryEntry
+from memsvc.contract.entries import EntryRead
+from memsvc.contract.files import Page
+from memsvc.format import MemoryEntry, checked_text
 from memsvc.format.text import case_folded, folded
 from memsvc.tree.access import Access
 from memsvc.tree.cursors import after_place, cursor_of_place
 from memsvc.tree.models import BlockQuerySet
-from memsvc.tree.moment import moment
 from memsvc.tree.reads.entries import (
     EVERY_ACTIVE,
     MAX_FOUND,
@@ -21,7 +21,7 @@ from memsvc.tree.reads.entries import (
     matching,
     read_blocks,
 )
-from memsvc.tree.results import EntriesPage, EntryRead
+from memsvc.tree.snapshot import snapshot
 
 _ORDER = ("-created", "file__path", "position", "pk")
 
@@ -34,16 +34,16 @@ def search_substring(
     cursor: str | None = None,
     limit: int = 20,
     revision: int | None = None,
-) -> EntriesPage:
+) -> Page[EntryRead]:
     """Entries whose summary, body and tags, joined by blanks, hold the query as it stands, its ends trimmed.
 
     Case doesn't matter, nor in which of its forms a character is written (see `case_folded`). An empty query admits
     all. Newest first, of equal instants by path and place in the file; up to `limit` (1 to 1,000) a page.
     """
-    needle = case_folded(format.checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES).strip())
+    needle = case_folded(checked_text(query, field="query", max_bytes=MAX_QUERY_BYTES).strip())
     limit = max(1, min(limit, MAX_FOUND))
     found: list[tuple[EntryRead, str]] = []
-    with moment(access, revision) as now:
+    with snapshot(access, revision) as now:
         entries = _about(matching(now, wanted), needle).select_related("file").order_by(*_ORDER)
         size = limit + 1
         while True:
@@ -58,7 +58,7 @@ def search_substring(
             # Folded text holds the query in more entries than those that spell it so.
             size = min(2 * size, MAX_FOUND)
     following = found[limit - 1][1] if len(found) > limit else None
-    return EntriesPage(items=[read for read, _ in found[:limit]], next=following)
+    return Page(items=[read for read, _ in found[:limit]], next=following)
 
 
 def _about(entries: BlockQuerySet, needle: str) -> BlockQuerySet:

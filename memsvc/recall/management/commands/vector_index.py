@@ -1,6 +1,6 @@
 from django.core.management.base import BaseCommand, CommandError
 
-from memsvc.recall import near
+from memsvc.recall import ann_index
 from memsvc.recall.embedding import EmbeddingError, embedder
 
 
@@ -21,10 +21,10 @@ class Command(BaseCommand):
             ) from error
         if not dimensions:
             raise CommandError("MEMSVC_EMBEDDER is none, so there are no vectors; name a model first.")
-        if dimensions > near.MAX_DIMENSIONS:
+        if dimensions > ann_index.MAX_DIMENSIONS:
             raise CommandError(
-                f"Its vectors have {dimensions} numbers and the index takes {near.MAX_DIMENSIONS}; "
+                f"Its vectors have {dimensions} numbers and the index takes {ann_index.MAX_DIMENSIONS}; "
                 "search compares all of them instead."
             )
-        made = near.make_index(dimensions)
-        self.stdout.write(f"{near.index_name(dimensions)}: {'made' if made else 'there already'}")
+        made = ann_index.make_index(dimensions)
+        self.stdout.write(f"{ann_index.index_name(dimensions)}: {'made' if made else 'there already'}")

@@ -4,14 +4,15 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError
 
+from memsvc.contract.imports import ImportReport, Outcome
+from memsvc.contract.wire import to_json
 from memsvc.format import FormatError
 from memsvc.transfer.archives import OPERATOR_LIMITS
-from memsvc.transfer.foreign import WOULD_BE_REFUSED
+from memsvc.transfer.external import WOULD_BE_REFUSED
 from memsvc.transfer.formats import SUFFIXES, ImportFormat, import_file
 from memsvc.transfer.imports import import_directory
 from memsvc.transfer.management.arguments import access_to, add_tenant_and_tree
 from memsvc.transfer.refusals import ImportRefused
-from memsvc.transfer.reports import Outcome, Report
 from memsvc.tree.access import Access
 from memsvc.tree.drafts import OnConflict
 from memsvc.tree.errors import TreeError, TreeExists
@@ -83,7 +84,7 @@ class Command(BaseCommand):
         except (TreeError, FormatError, OSError) as error:
             raise CommandError(f"Nothing was imported: {error}") from error
         self.stdout.write(
-            json.dumps(report.as_json(), indent=1, default=str) if as_json else _in_words(report)
+            json.dumps(to_json(report), indent=1, default=str) if as_json else _in_words(report)
         )
         if WOULD_BE_REFUSED in report.warnings:
             raise CommandError("This import would be refused.")
@@ -97,7 +98,7 @@ class Command(BaseCommand):
         *,
         only: str | None,
         dry_run: bool,
-    ) -> Report:
+    ) -> ImportReport:
         progress = Progress(self.stderr)
         message = f"Imported {path.name}"
         if path.is_dir():
@@ -128,7 +129,7 @@ def _make_tree(tenant: str, tree: str) -> None:
         raise CommandError(str(error)) from error
 
 
-def _in_words(report: Report) -> str:
+def _in_words(report: ImportReport) -> str:
     lines = []
     for file in report.files:
         if file.outcome is not Outcome.UNCHANGED or file.opaque:

@@ -31,7 +31,7 @@ class Command(BaseCommand):
         for tree, before in trees_to_prune(list(tenants.values()), timezone.now()):
             label = f"{tenants[tree.tenant_id].slug}/{tree.name}"
             try:
-                pruned = prune(tree, before, rehearse=dry_run, progress=progress)
+                pruned = prune(tree, before, dry_run=dry_run, progress=progress)
             except TreeNotFound:
                 continue
             except (Busy, Unavailable) as error:

@@ -1,0 +1,1 @@
+"""One deepagents backend over two ports to a tree: in the process of the database (`local`), over HTTP (`remote`)."""
