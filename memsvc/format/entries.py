@@ -133,20 +133,15 @@ def read_entry(frontmatter: bytes, body: bytes) -> tuple[MemoryEntry, Mapping[st
     entry_id = meta.text("id").strip()
     if not entry_id or len(entry_id.encode()) > MAX_ID_BYTES:
         raise UnusableEntry("unusable id")
-    try:
-        category = MemoryCategory(meta.text("category"))
-    except ValueError:
-        raise UnusableEntry("unknown category") from None
+    category = _CATEGORIES.get(meta.text("category"))
+    if category is None:
+        raise UnusableEntry("unknown category")
     created = instant_of(meta.text("created"))
     if created is None:
         raise UnusableEntry("unusable created")
     text = trimmed_body(decoded(body))
     if "\0" in text:
         raise UnusableEntry("a NUL in the body")
-    try:
-        confidence = Confidence(meta.text("confidence").strip().lower())
-    except ValueError:
-        confidence = Confidence.MEDIUM
     entry = MemoryEntry(
         entry_id=_unbroken(entry_id),
         created=created,
@@ -154,7 +149,7 @@ def read_entry(frontmatter: bytes, body: bytes) -> tuple[MemoryEntry, Mapping[st
         body=text,
         summary=_unbroken(meta.text("summary")),
         source=_unbroken(meta.text("source")) or DEFAULT_SOURCE,
-        confidence=confidence,
+        confidence=_CONFIDENCES.get(meta.text("confidence").strip().lower(), Confidence.MEDIUM),
         tags=_tags(meta.values.get("tags", ""), is_null="tags" in meta.nulls),
         supersedes=_id_or_none(meta, "supersedes"),
         superseded_by=_id_or_none(meta, "superseded_by"),
@@ -239,6 +234,10 @@ def _unbroken(value: str) -> str:
 
 def _id_or_none(meta: Frontmatter, key: str) -> str | None:
     return None if key in meta.nulls else _unbroken(meta.text(key).strip()) or None
+
+
+_CATEGORIES = {str(category): category for category in MemoryCategory}
+_CONFIDENCES = {str(level): level for level in Confidence}
 
 
 def _tags(value: Value, *, is_null: bool) -> tuple[str, ...]:

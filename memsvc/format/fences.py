@@ -10,8 +10,9 @@ BOM = b"\xef\xbb\xbf"
 # A line put between an unterminated frontmatter and the entry that it would swallow.
 SEPARATOR = b"<!-- -->"
 
-# A line ends at "\n", perhaps with "\r" before it; nothing else ends one.
-_DASHES_TO_LINE_END = re.compile(rb"---[ \t]*+(?:\r?\n|\Z)")
+# A line ends at "\n", perhaps with "\r" before it; nothing else ends one. Of several lines of dashes with nothing but
+# blank ones between them only the first can end a frontmatter, and only the last begin one that says something.
+_DASHES = re.compile(rb"(---[ \t]*+(?:\r?\n|\Z))(?:(?:[ \t\r]*+\n)*+(---[ \t]*+(?:\r?\n|\Z)))*+")
 NO_FRONTMATTER = re.compile(
     rb"""^(?!
         [ \t]                                           # continues the line above
@@ -37,6 +38,8 @@ _LIST_ITEM = re.compile(
     rb"(?! {0,3}+(?:(?:-[ \t]*+){3,}+|(?:\*[ \t]*+){3,}+)\r?(?:\n|\Z))"
     rb" {0,3}(?:[-+*]|[0-9]{1,9}[.)])(?: {1,4}(?=[^ \t\r\n])|(?=[ \t\r\n]|\Z))"
 )
+
+_READ_AT_ONCE = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +75,21 @@ class CodeBlock(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """The entries of a file, the fences outside of code that belong to none, and the code block that is never closed.
+    """The entries of a file, and the fences outside of code that belong to none; of those with nothing but blank lines
+    between them the first and the last.
 
     `unterminated` is the fence of a frontmatter with an id that the end of the data leaves open.
     """
 
     spans: list[EntrySpan]
     other_fences: list[Fence]
-    open_code: CodeBlock | None
     unterminated: Fence | None
+    _code: "_Code"
+
+    @property
+    def open_code(self) -> CodeBlock | None:
+        """The code block that is never closed; looking for it takes a look at all code that there is."""
+        return self._code.open_at_end()
 
 
 def entry_spans(data: bytes, *, closed_by_indented: bool = False) -> list[EntrySpan]:
@@ -150,16 +159,21 @@ def structure(data: bytes, *, closed_by_indented: bool = False) -> Structure:
         EntrySpan(opening.start, opening.end, closing.start, closing.end, end)
         for (opening, closing), end in zip(pairs, ends, strict=False)
     ]
-    return Structure(spans, others, code.open_at_end(), unterminated)
+    return Structure(spans, others, unterminated, code)
 
 
 def _fences(data: bytes) -> Iterator[Fence]:
-    first_line = len(BOM) if data.startswith(BOM) else 0
-    for match in _DASHES_TO_LINE_END.finditer(data, first_line):
+    at = first_line = len(BOM) if data.startswith(BOM) else 0
+    while match := _DASHES.search(data, at):
+        at = match.end(1)
         start = max(data.rfind(b"\n", 0, match.start()) + 1, first_line)
-        if not data[start : match.start()].strip(b" \t"):
-            may_open = start == first_line or _is_blank_line_above(data, start, first_line)
-            yield Fence(start, match.end(), may_open, start == match.start())
+        if data[start : match.start()].strip(b" \t"):
+            continue
+        may_open = start == first_line or _is_blank_line_above(data, start, first_line)
+        yield Fence(start, at, may_open, start == match.start())
+        if start == match.start() and match[2]:
+            last, at = match.span(2)
+            yield Fence(last, at, _is_blank_line_above(data, last, first_line), may_close=True)
 
 
 def _next_closings(fences: list[Fence], closed_by_indented: bool) -> list[int | None]:
@@ -238,9 +252,11 @@ class _Code:
 
     def _block_from(self, opening: re.Match[bytes]) -> CodeBlock:
         fence = opening[1]
-        for closing in _CODE_CLOSING[fence[:1]].finditer(self._data, opening.end()):
+        closing_line, at = _CODE_CLOSING[fence[:1]], opening.end()
+        while closing := closing_line.search(self._data, at):
+            at = closing.end()
             if len(closing[1]) >= len(fence):
-                return CodeBlock(opening.start(), closing.end(), fence, is_open=False)
+                return CodeBlock(opening.start(), at, fence, is_open=False)
         return CodeBlock(opening.start(), len(self._data), fence, is_open=True)
 
     def _is_by_itself(self, opening: re.Match[bytes]) -> bool:
@@ -248,17 +264,27 @@ class _Code:
         data, line = self._data, opening.start()
         indent = opening.start(1) - line
         above = line
-        while indent >= 2 and above > self._from:
+        while indent >= 2 and (above := _end_of_text(data, self._from, above)) > self._from:
             start = data.rfind(b"\n", self._from, above - 1) + 1 or self._from
             text = data[start:above].lstrip(b" ")
-            if text.strip():
-                item = _LIST_ITEM.match(data, start, above)
-                content = item.end() - start + (item[0][-1:] != b" ") if item else 0
-                if 0 < content <= indent:
-                    self._from, self._item = line, content
-                    return False
-                indent = min(indent, above - start - len(text))
+            item = _LIST_ITEM.match(data, start, above)
+            content = item.end() - start + (item[0][-1:] != b" ") if item else 0
+            if 0 < content <= indent:
+                self._from, self._item = line, content
+                return False
+            indent = min(indent, above - start - len(text))
             above = start
-        item_above = self._item if above <= self._from and indent >= 2 else 0
+        item_above = self._item if indent >= 2 else 0
         self._from, self._item = line, item_above if item_above <= indent else 0
         return not self._item
+
+
+def _end_of_text(data: bytes, floor: int, end: int) -> int:
+    """The offset below the last line, in the lines from `floor` to `end`, that isn't blank; `floor` if all are."""
+    while end > floor:
+        start = max(floor, end - _READ_AT_ONCE)
+        content = len(data[start:end].rstrip())
+        if content:
+            return min(data.find(b"\n", start + content - 1) + 1 or end, end)
+        end = start
+    return floor

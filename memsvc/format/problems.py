@@ -112,9 +112,13 @@ def _advice(reason: str) -> str:
 
 
 def _may_be_misread(block: Block, raw: bytes) -> bool:
-    """Whether a block is to be read once more: what has no fence but those that it was cut by has nothing to tell."""
+    """Whether a block is to be read once more: what has no fence but those that it was cut by, or no key of an entry,
+    has nothing to tell.
+    """
     text = raw[block.meta_end :]
-    return any(mark in text for mark in (b"---", b"```", b"~~~"))
+    if not any(mark in text for mark in (b"---", b"```", b"~~~")):
+        return False
+    return _ID_KEY.search(text) is not None or _has_keys(text, 0, len(text))
 
 
 def _misread(raw: bytes) -> Iterator[tuple[int, str, str]]:
@@ -126,14 +130,14 @@ def _misread(raw: bytes) -> Iterator[tuple[int, str, str]]:
         if _has_keys(raw, fence.end, code.start() if code else end):
             yield _why_not(raw, fence, end, is_closed=is_closed)
         end, is_closed = fence.start, is_closed or fence.may_close
-    if read.open_code is not None:
-        below_opening = raw.find(b"\n", read.open_code.start) + 1 or len(raw)
+    if (opened := read.open_code) is not None:
+        below_opening = raw.find(b"\n", opened.start) + 1 or len(raw)
         if entry_spans(raw[below_opening:]):
             yield (
-                read.open_code.start,
+                opened.start,
                 "unclosed_code_fence",
                 "the code block that begins here is never closed, so the entries below it are read as code; "
-                f"close it with {read.open_code.fence.decode()[:8]}",
+                f"close it with {opened.fence.decode()[:8]}",
             )
 
 

@@ -1,7 +1,6 @@
 """Blocks of the file format as rows, and rows as the bytes of a file."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from memsvc.format import Block as CutBlock
@@ -116,21 +115,6 @@ def entry_of(row: Block, revision: int | None = None) -> MemoryEntry:
     )
 
 
-def differences[T](old: Sequence[T], new: Sequence[T]) -> Iterator[tuple[int, int, int, int]]:
-    """The ranges in which two sequences of blocks differ, as (old from, old to, new from, new to)."""
-    start = 0
-    shortest = min(len(old), len(new))
-    while start < shortest and old[start] == new[start]:
-        start += 1
-    end = 0
-    while end < shortest - start and old[-1 - end] == new[-1 - end]:
-        end += 1
-    middle_old, middle_new = old[start : len(old) - end], new[start : len(new) - end]
-    for tag, i1, i2, j1, j2 in SequenceMatcher(None, middle_old, middle_new).get_opcodes():
-        if tag != "equal":
-            yield start + i1, start + i2, start + j1, start + j2
-
-
 def cut_as_before(old: Sequence[bytes], new: Sequence[CutBlock]) -> list[CutBlock]:
     """The new blocks with long free text cut where it was cut before, so that a small edit of it stays small."""
     blocks: list[CutBlock] = []
@@ -141,6 +125,22 @@ def cut_as_before(old: Sequence[bytes], new: Sequence[CutBlock]) -> list[CutBloc
             blocks += [CutBlock(BlockKind.TEXT, piece) for piece in _recut(text, old)]
         else:
             blocks += pieces
+    return blocks
+
+
+def kept_apart(pieces: Sequence[bytes], new: Sequence[CutBlock]) -> list[CutBlock]:
+    """The new blocks with these pieces, where a text still has them, as blocks of their own.
+
+    Entries that were to disappear are such text once their file has a name by which it holds none.
+    """
+    blocks = [*new]
+    for piece in pieces:
+        at = next(
+            (i for i, each in enumerate(blocks) if each.kind == BlockKind.TEXT and piece in each.raw), None
+        )
+        if at is not None:
+            parts = blocks[at].raw.partition(piece)
+            blocks[at : at + 1] = [CutBlock(BlockKind.TEXT, part) for part in parts if part]
     return blocks
 
 

@@ -1,6 +1,7 @@
 """Files inside a change: found, made, filled, closed, moved. Called by the services, under the tree's lock."""
 
 import hashlib
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -27,7 +28,8 @@ from memsvc.format import (
 )
 from memsvc.tree import statements
 from memsvc.tree.arrivals import PreparedFile
-from memsvc.tree.blocks import content, cut_as_before, differences, is_spliced, rendered, row_of
+from memsvc.tree.blocks import content, cut_as_before, is_spliced, kept_apart, rendered, row_of
+from memsvc.tree.differences import differences
 from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFailed, TooLarge
 from memsvc.tree.models import Block, BlockQuerySet, File
@@ -245,11 +247,15 @@ def fill(
     # The same bytes are another block where what stands around them makes text of a row, or of an entry.
     old_blocks = [(BlockKind(row.kind), raw) for row, raw in zip(old, old_bytes, strict=True)]
     old_texts = [raw for kind, raw in old_blocks if kind is BlockKind.TEXT]
+    passing = [
+        raw for row, raw in zip(old, old_bytes, strict=True) if row.kind == BlockKind.TEXT and row.expires_at
+    ]
     known = {raw: kind for kind, raw in old_blocks if kind is not BlockKind.TEXT}
     known |= dict.fromkeys(made, BlockKind.ENTRY)
     made = dict(made)
     new = cut_as_before(old_texts, cut_file(file.path, data, known=known))
-    ranges = list(differences(old_blocks, [(block.kind, block.raw) for block in new]))
+    new = kept_apart(passing, new) if passing else new
+    ranges = differences(old_blocks, [(block.kind, block.raw) for block in new])
     places = _places(file, every, old, ranges)
     touched = [j for _, _, j1, j2 in ranges for j in range(j1, j2)]
     for j in touched:
@@ -366,7 +372,8 @@ def _places(
     file: File, every: Sequence[Block], old: Sequence[Block], ranges: Sequence[tuple[int, int, int, int]]
 ) -> list[list[int]]:
     """Positions for the new blocks of each range: those of the blocks they replace, then the room behind them."""
-    places = [_places_in(every, old, i1, i2, j2 - j1) for i1, i2, j1, j2 in ranges]
+    taken = [row.position for row in every]
+    places = [_places_in(taken, old, i1, i2, j2 - j1) for i1, i2, j1, j2 in ranges]
     if all(found is not None for found in places):
         return [found for found in places if found is not None]
     renumber(file)
@@ -376,16 +383,14 @@ def _places(
     return _places(file, every, old, ranges)
 
 
-def _places_in(
-    every: Sequence[Block], old: Sequence[Block], i1: int, i2: int, wanted: int
-) -> list[int] | None:
+def _places_in(taken: Sequence[int], old: Sequence[Block], i1: int, i2: int, wanted: int) -> list[int] | None:
     freed = [row.position for row in old[i1:i2]]
     extra = wanted - len(freed)
     if extra <= 0:
         return freed[:wanted]
     before = freed[-1] if freed else (old[i1 - 1].position if i1 else None)
-    after = next((row.position for row in every if before is None or row.position > before), None)
-    room = between(before, after, extra)
+    behind = 0 if before is None else bisect_right(taken, before)
+    room = between(before, taken[behind] if behind < len(taken) else None, extra)
     return freed + room if room is not None else None
 
 

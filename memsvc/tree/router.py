@@ -4,7 +4,7 @@ A router is an ordinary file whose table rows are blocks. Rows are found by the 
 a table has none to stand beside, the whole text is put together anew. What people wrote around it stays.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
@@ -128,22 +128,28 @@ def _of_all(change: Change, update: RowUpdate) -> RowUpdate:
 
 def _made(change: Change, index_path: str) -> File:
     """A router as a new tree has it, but for the rows of files that aren't there."""
-    text = SCAFFOLD[index_path].encode()
-    folder = parent_of(index_path)
-    listed = {f"{folder}/{row}": row for row in parse_index(text.decode())[1]}
-    there = File.objects.of(change.tree).live_at(None).filter(path__in=listed)
-    for path in listed.keys() - set(there.values_list("path", flat=True)):
-        text = without_row(text, listed[path])
+    there = File.objects.of(change.tree).live_at(None).filter(path__in=SCAFFOLD)
+    gone = SCAFFOLD.keys() - set(there.values_list("path", flat=True))
+    text = usual_text(index_path, without=gone)
     with change.exempt(Exemption.INDEX):
         index = files.create(change, index_path)
         files.fill(change, index, text)
     complete(change, [index])
-    list_routers(change)
     return index
 
 
-def list_routers(change: Change) -> None:
-    """Let the root's index list the other routers that there are. For when one was made: no file's row is theirs."""
+def usual_text(path: str, *, without: Collection[str]) -> bytes:
+    """What a new tree has in a file of its own: an index without the rows of these files."""
+    text = SCAFFOLD[path].encode()
+    if is_router(path):
+        for row in parse_index(text.decode())[1]:
+            if f"{parent_of(path)}/{row}" in without:
+                text = without_row(text, row)
+    return text
+
+
+def _list_routers(change: Change) -> None:
+    """Let the root's index list the other routers that there are: no file's row is theirs."""
     root = files.find(change, INDEXES[0])
     if root is None:
         return
@@ -197,7 +203,12 @@ def _asks_for_all(
     """Whether it takes a look at the file to know what its row has to say now."""
     if update.created and abs(update.created - change.at) > _AT_ONCE:
         return True
-    if gone is None or known is None:
+    if known is None:
+        return False
+    # Where nothing was said yet, how the file begins comes before what an entry says first.
+    if update.origin is Origin.LINE and not known.description:
+        return True
+    if gone is None:
         return False
     if mark.tags.intersection(gone.tags).difference(update.tags):
         return True
@@ -312,7 +323,7 @@ def forget(change: Change, paths: Iterable[str]) -> None:
     """Take the rows of files that are gone out of their routers."""
     by_index: dict[str, list[str]] = {}
     for path in paths:
-        if place := router_of(path):
+        if place := _place_of(path):
             by_index.setdefault(place[0], []).append(place[1])
     for index_path, relatives in by_index.items():
         index = files.find(change, index_path)
@@ -320,6 +331,13 @@ def forget(change: Change, paths: Iterable[str]) -> None:
         if index and gone:
             with change.exempt(Exemption.INDEX):
                 files.drop_blocks(change, index, gone)
+
+
+def _place_of(path: str) -> tuple[str, str] | None:
+    """The router that has a row for a file, and the row's path. The root's index has one for each other router."""
+    if path in INDEXES[1:]:
+        return INDEXES[0], path.removeprefix(MEMORY_ROOT)
+    return router_of(path)
 
 
 def carry(change: Change, moved: Sequence[tuple[str, str]]) -> None:
@@ -379,6 +397,8 @@ def complete(change: Change, indexes: Sequence[File] | None = None, *, restated:
                 _upsert_row_in(change, index, row, place[1], described(change, file))
             elif restated and row.added_in == change.number and not row.source:
                 _restate(change, index, row, file)
+    if indexes:
+        _list_routers(change)
 
 
 def _restate(change: Change, index: File, row: Block, file: File) -> None:

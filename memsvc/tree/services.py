@@ -217,11 +217,12 @@ def scaffold(access: Access) -> list[str]:
     access.require_write(MEMORY_ROOT.rstrip("/"))
     with one_revision(access, "tree.scaffold") as change:
         missing = [path for path in SCAFFOLD if files.find(change, path) is None]
+        # What an index says of a file that was there already is for that file to tell.
+        there = SCAFFOLD.keys() - missing
         for path in missing:
-            files.fill(change, files.create(change, path), SCAFFOLD[path].encode())
+            files.fill(change, files.create(change, path), router.usual_text(path, without=there))
         if missing:
             router.complete(change)
-            router.list_routers(change)
     return missing
 
 

@@ -395,3 +395,18 @@ def _hide(memory: Access, path: str) -> None:
     Block.objects.of_file(file).update(expires_at=in_days(-1))
     File.objects.filter(pk=file.pk).update(next_expiry=in_days(-1))
     statements.count_entries(file.tree)
+
+
+@pytest.mark.parametrize("destination", ["/memory/facts.txt", ROOT_INDEX])
+def test_what_is_written_beside_it_elsewhere_does_not_keep_it(memory: Access, destination: str) -> None:
+    services.write_file(memory, "/memory/notes.md", "# Notes\n")
+    services.write_file(memory, FACTS, "# Facts\n")
+    add(memory, SECRET, expires_at=in_days(1))
+    services.move(memory, FACTS, destination)
+
+    services.append_file(memory, destination, "Something else.\n")
+    assert SECRET in text(memory, destination)
+    days_pass(memory, 2)
+
+    assert SECRET not in text(memory, destination)
+    assert "Something else.\n" in text(memory, destination)

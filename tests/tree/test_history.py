@@ -7,8 +7,8 @@ import pytest
 
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
+from memsvc.tree.differences import differences, lines_of
 from memsvc.tree.errors import EntryNotFound, FileNotFound, RevisionNotFound, TooLarge
-from memsvc.tree.history.lines import line_differences, lines_of
 from memsvc.tree.operations import DeletePath, MovePath, WriteFile
 from memsvc.tree.reads import RevisionFilter
 from tests.tree.support import FACTS, AssertNumQueries, add, days_pass, entry_text, in_days, revision
@@ -135,8 +135,8 @@ def test_too_many_files_are_refused_and_not_cut(memory: Access) -> None:
 def test_contents_without_a_line_in_common_are_compared_at_once() -> None:
     old, new = [b"a\n", b"b\n"] * 20_000, [b"b\n", b"a\n"] * 20_000
 
-    assert line_differences(old, new)
-    assert line_differences(old, old) == []
+    assert differences(old, new)
+    assert differences(old, old) == []
     assert lines_of(b"a\r\n\nb") == [b"a\r\n", b"\n", b"b"]
 
 

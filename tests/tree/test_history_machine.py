@@ -17,8 +17,8 @@ from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 from memsvc.contract.history import FileDiff
 from memsvc.format import BlockKind, MemoryEntry, ancestors_of, cut_file, is_memory_file
 from memsvc.tree import reads, services
+from memsvc.tree.differences import lines_of
 from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, RevisionPruned
-from memsvc.tree.history.lines import lines_of
 from memsvc.tree.models import Block, File
 from memsvc.tree.retention import prune_to
 from tests.tree import nasty

@@ -369,3 +369,40 @@ def test_a_file_of_any_name_has_one_row_that_goes_with_it(laid_out: Access, name
     services.delete(laid_out, path)
     assert name not in rows(laid_out)
     assert len(text(laid_out, ROOT_INDEX).splitlines()) == len(before.splitlines())
+
+
+def test_the_root_index_lists_the_other_routers_that_there_are(laid_out: Access) -> None:
+    described = rows(laid_out)["semantic_memory/index.md"]
+
+    services.delete(laid_out, "/memory/semantic_memory", recursive=True)
+    assert "semantic_memory/index.md" not in rows(laid_out)
+    assert check_tree(laid_out) == []
+
+    services.restore(laid_out, 1, path="/memory/semantic_memory")
+    assert rows(laid_out)["semantic_memory/index.md"] == described
+    services.move(laid_out, SEMANTIC_INDEX, "/index.md")
+    assert "semantic_memory/index.md" not in rows(laid_out)
+    services.write_file(laid_out, SEMANTIC_INDEX, "# Mine\n")
+    assert rows(laid_out)["semantic_memory/index.md"] == described
+    assert check_tree(laid_out) == []
+
+
+def test_the_first_line_of_an_entry_does_not_stand_for_what_a_new_tree_says(laid_out: Access) -> None:
+    usual = rows(laid_out)["preferences.md"]
+    services.write_file(laid_out, "/memory/preferences.md", " ")
+
+    add(laid_out, "Tea, no milk.", "preferences")
+
+    assert rows(laid_out)["preferences.md"] == usual
+    assert check_tree(laid_out) == []
+
+
+def test_an_index_that_is_laid_out_later_says_what_is_there(memory: Access) -> None:
+    services.write_file(memory, "/memory/preferences.md", entry_text("mem_1", more="summary: Tea, no milk\n"))
+    services.write_file(memory, FACTS, "# What we know\n")
+
+    services.scaffold(memory)
+
+    assert rows(memory)["preferences.md"] == "Tea, no milk"
+    assert rows(memory, MemoryKind.SEMANTIC)["facts.md"] == "What we know"
+    assert check_tree(memory) == []

@@ -9,8 +9,8 @@ from memsvc.contract.history import Blame, BlamedLine
 from memsvc.format import canonical_path, text_lines
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content, rendered
+from memsvc.tree.differences import carried
 from memsvc.tree.files import decodes
-from memsvc.tree.history.lines import carried
 from memsvc.tree.history.timeline import Places, revisions_read
 from memsvc.tree.models import Block, BlockQuerySet, File
 from memsvc.tree.snapshot import Snapshot, snapshot

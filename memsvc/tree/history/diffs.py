@@ -8,9 +8,9 @@ from memsvc.contract.history import FileChange, FileDiff, Hunk
 from memsvc.format import canonical_folder
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
+from memsvc.tree.differences import Range, differences, lines_of
 from memsvc.tree.errors import FileNotFound, TooLarge
 from memsvc.tree.files import decodes
-from memsvc.tree.history.lines import Range, line_differences, lines_of
 from memsvc.tree.history.timeline import Places, held, touched
 from memsvc.tree.models import File
 from memsvc.tree.snapshot import Snapshot, snapshot
@@ -125,7 +125,7 @@ def _text_lines(data: bytes) -> list[str]:
 
 def _hunks(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
     groups: list[list[Range]] = []
-    for found in line_differences(old, new):
+    for found in differences(old, new):
         if groups and found[0] - groups[-1][-1][1] <= 2 * CONTEXT_LINES:
             groups[-1].append(found)
         else:

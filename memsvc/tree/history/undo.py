@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from memsvc.contract.history import UndoConflict
-from memsvc.format import is_router
+from memsvc.format import ROOT_INDEX_PATH, is_router
 from memsvc.tree import files, router
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
+from memsvc.tree.differences import differences, lines_of
 from memsvc.tree.errors import IsFolder, PathTaken, RevisionNotFound, TooLarge
-from memsvc.tree.history.lines import line_differences, lines_of
 from memsvc.tree.history.restore import tell_index
 from memsvc.tree.history.timeline import Places, held, touched
 from memsvc.tree.models import Block, File, Revision
@@ -124,6 +124,11 @@ def _undo_revision(undoing: Undoing, number: int) -> None:
         undoing.undone.add(number)
         # What stood in the way of one may have been taken away with another.
         wanted = [done for done, _ in refused]
+    # The list of the other indexes says of those that went what it said before, in the same place.
+    if any(is_router(done.path) and done.before != done.after for done in seen):
+        for done in seen:
+            if done.before == done.after == ROOT_INDEX_PATH:
+                _undo_file(undoing, done)
 
 
 def _done(seen: Snapshot, number: int) -> Iterator[_Done]:
@@ -237,10 +242,10 @@ def merge(base: bytes, other: bytes, current: bytes) -> bytes | None:
     if current == base:
         return other
     base_lines, other_lines, current_lines = lines_of(base), lines_of(other), lines_of(current)
-    theirs = line_differences(base_lines, current_lines)
+    theirs = differences(base_lines, current_lines)
     parts: list[bytes] = []
     done = 0
-    for i1, i2, j1, j2 in line_differences(base_lines, other_lines):
+    for i1, i2, j1, j2 in differences(base_lines, other_lines):
         # Ranges meet that share a line, or put lines in at the same place.
         if any((i1, i2) == (t1, t2) or (i1 < t2 and t1 < i2) for t1, t2, _, _ in theirs):
             return None

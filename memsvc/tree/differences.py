@@ -1,4 +1,4 @@
-"""Two contents compared line by line. Only "\\n" ends a line here, as for every tool that reads a unified diff.
+"""Two contents compared, line by line or block by block.
 
 Lines that stand once on either side are matched first (a "patience" comparison), which keeps the cost near linear
 whatever the contents are; what lies between them is compared in full only where it is short.
@@ -17,14 +17,17 @@ type Range = tuple[int, int, int, int]
 
 
 def lines_of(content: bytes) -> list[bytes]:
-    """The lines of a content, each with its end; the last may lack one."""
+    """The lines of a content, each with its end; the last may lack one.
+
+    Only "\\n" ends a line here, as for every tool that reads a unified diff.
+    """
     pieces = content.split(b"\n")
     lines = [piece + b"\n" for piece in pieces[:-1]]
     return [*lines, pieces[-1]] if pieces[-1] else lines
 
 
-def line_differences[Text: Hashable](old: Sequence[Text], new: Sequence[Text]) -> list[Range]:
-    """The ranges in which two lists of lines differ, as (old from, old to, new from, new to), in order."""
+def differences[Text: Hashable](old: Sequence[Text], new: Sequence[Text]) -> list[Range]:
+    """The ranges in which two lists of lines, or blocks, differ, as (old from, old to, new from, new to), in order."""
     found: list[Range] = []
     for i1, i2, j1, j2 in _differing(old, new, (0, len(old), 0, len(new)), 0):
         if found and (found[-1][1], found[-1][3]) == (i1, j1):
@@ -39,7 +42,7 @@ def carried[Text: Hashable, Mark](
     """Lines with their marks: those that were there before keep theirs, the others get this one."""
     result: list[tuple[Text, Mark]] = []
     done = 0
-    for i1, i2, j1, j2 in line_differences([line for line, _ in known], lines):
+    for i1, i2, j1, j2 in differences([line for line, _ in known], lines):
         result += known[done:i1]
         result += [(line, mark) for line in lines[j1:j2]]
         done = i2
