@@ -13,7 +13,7 @@ from memsvc.api.views import TreeView
 from memsvc.contract.files import BatchResult
 from memsvc.format import FormatError
 from memsvc.tree import operations, services
-from memsvc.tree.drafts import Precondition
+from memsvc.tree.commands import Precondition
 from memsvc.tree.errors import BatchFailed, TooLarge
 from memsvc.tree.operations import Operation
 from memsvc.tree.results import OperationResult

@@ -3,7 +3,7 @@
 from rest_framework.request import Request
 
 from memsvc.api.problems import InvalidRequest
-from memsvc.tree.drafts import Precondition
+from memsvc.tree.commands import Precondition
 
 
 def quoted(etag: str | None) -> str:

@@ -43,7 +43,7 @@ from memsvc.format import MemoryKind
 from memsvc.recall.context import MAX_BUDGET
 from memsvc.recall.notebooks import Keep
 from memsvc.transfer.formats import ImportFormat
-from memsvc.tree.drafts import OnConflict
+from memsvc.tree.commands import OnConflict
 from memsvc.tree.models import DEFAULT_LANGUAGE
 from memsvc.tree.trees import MAX_DESCRIPTION_BYTES
 

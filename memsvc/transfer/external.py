@@ -20,7 +20,7 @@ from memsvc.transfer.reports import MAX_WARNINGS, Contents, Progress, report_of
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival, ExternalEntry
-from memsvc.tree.drafts import OnConflict
+from memsvc.tree.commands import OnConflict
 from memsvc.tree.visibility import has_expired
 
 # Entries are small: an import takes so many for each file that it takes.

@@ -12,7 +12,7 @@ from memsvc.transfer.mneme import import_mneme
 from memsvc.transfer.refusals import ImportRefused
 from memsvc.transfer.reports import Progress
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import OnConflict
+from memsvc.tree.commands import OnConflict
 
 
 class ImportFormat(StrEnum):

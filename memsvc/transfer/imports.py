@@ -32,7 +32,7 @@ from memsvc.transfer.reports import Contents, Progress, report_of
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival
-from memsvc.tree.drafts import OnConflict
+from memsvc.tree.commands import OnConflict
 from memsvc.tree.errors import EntryNotFound
 
 _MOST_LOOKED_UP: Final = 200

@@ -21,7 +21,7 @@ from memsvc.transfer.external import ENTRIES_FOR_A_FILE, Gathered, stored
 from memsvc.transfer.external_memories import ExternalMemory
 from memsvc.transfer.refusals import ArchiveTooLarge, ImportRefused, InvalidArchive
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import OnConflict
+from memsvc.tree.commands import OnConflict
 
 SYSTEM: Final = "mneme"
 

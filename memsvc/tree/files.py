@@ -29,8 +29,8 @@ from memsvc.format import (
 from memsvc.tree import statements
 from memsvc.tree.arrivals import PreparedFile
 from memsvc.tree.blocks import content, cut_as_before, is_spliced, kept_apart, rendered, row_of
+from memsvc.tree.commands import Precondition
 from memsvc.tree.differences import differences
-from memsvc.tree.drafts import Precondition
 from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFailed, TooLarge
 from memsvc.tree.models import Block, BlockQuerySet, File
 from memsvc.tree.scope import Change, Exemption

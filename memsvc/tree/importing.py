@@ -32,7 +32,7 @@ from memsvc.format.entries import closed_body
 from memsvc.tree import entries, files, router, statements
 from memsvc.tree.arrivals import ExternalEntry, PreparedEntry, PreparedFile
 from memsvc.tree.blocks import content, entry_of, rendered
-from memsvc.tree.drafts import OnConflict
+from memsvc.tree.commands import OnConflict
 from memsvc.tree.errors import IsFolder, PathTaken
 from memsvc.tree.merging import DONE, Merged, Piece, copied, joined, merge, pieces_of
 from memsvc.tree.models import Block, File, Redaction

@@ -9,7 +9,7 @@ from uuid import UUID
 from memsvc.format import checked_text, composed_path
 from memsvc.tree import files, reads
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import Precondition
+from memsvc.tree.commands import Precondition
 from memsvc.tree.errors import (
     MemoryNotFound,
     MemoryPathConflict,

@@ -22,7 +22,7 @@ from memsvc.format import (
 from memsvc.format.fences import BOM
 from memsvc.format.frontmatter import text_line
 from memsvc.tree.blocks import rendered
-from memsvc.tree.drafts import OnConflict
+from memsvc.tree.commands import OnConflict
 from memsvc.tree.models import Block
 
 DONE = {OnConflict.KEEP: Done.KEPT, OnConflict.TAKE: Done.TAKEN, OnConflict.BOTH: Done.BOTH}

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from memsvc.contract.requests import EntryDraft
-from memsvc.tree.drafts import Precondition
+from memsvc.tree.commands import Precondition
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ from memsvc.tree import arrivals, entries, files, importing, router
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import Arrival, ExternalEntry
 from memsvc.tree.blocks import content
-from memsvc.tree.drafts import OnConflict, Precondition
+from memsvc.tree.commands import OnConflict, Precondition
 from memsvc.tree.edits import replace_text
 from memsvc.tree.errors import (
     BatchFailed,

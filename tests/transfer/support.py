@@ -13,7 +13,7 @@ from memsvc.transfer.imports import import_zip
 from memsvc.transfer.names import MANIFEST_NAME
 from memsvc.tree import services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import OnConflict
+from memsvc.tree.commands import OnConflict
 from tests.tree.support import contents
 
 

@@ -23,7 +23,7 @@ from memsvc.transfer.names import MANIFEST_NAME
 from memsvc.tree import reads, services, statements
 from memsvc.tree.access import Access
 from memsvc.tree.cloning import clone_tree
-from memsvc.tree.drafts import OnConflict
+from memsvc.tree.commands import OnConflict
 from memsvc.tree.errors import EntryNotFound
 from memsvc.tree.history.redaction import redact_version
 from memsvc.tree.models import Block, File

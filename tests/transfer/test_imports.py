@@ -9,7 +9,7 @@ from memsvc.transfer.imports import import_directory
 from memsvc.transfer.refusals import ImportRefused
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import OnConflict
+from memsvc.tree.commands import OnConflict
 from memsvc.tree.errors import Forbidden, ReadOnly
 from tests.transfer.support import bring, everything, exported, outcomes, put, write_below, zip_of
 

@@ -2,7 +2,7 @@ import pytest
 
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import Precondition
+from memsvc.tree.commands import Precondition
 from memsvc.tree.errors import PreconditionFailed
 from tests.tree.support import FACTS, add, contents, entry_text, revisions
 

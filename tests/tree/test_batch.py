@@ -4,7 +4,7 @@ from memsvc.contract.entries import EntryWritten
 from memsvc.format import InvalidPath
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import Precondition
+from memsvc.tree.commands import Precondition
 from memsvc.tree.errors import (
     AlreadySuperseded,
     BatchFailed,

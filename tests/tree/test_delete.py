@@ -3,7 +3,7 @@ import pytest
 from memsvc.format import MemoryKind
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import Precondition
+from memsvc.tree.commands import Precondition
 from memsvc.tree.errors import (
     EntryNotFound,
     FileNotFound,

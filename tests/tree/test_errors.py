@@ -10,7 +10,7 @@ from django.db import transaction
 from memsvc.database.ids import uuid7
 from memsvc.tree import errors, reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import Precondition
+from memsvc.tree.commands import Precondition
 from memsvc.tree.errors import TreeError
 from memsvc.tree.history.redaction import redact_version
 from memsvc.tree.memories import create_memory, delete_memory

@@ -9,7 +9,7 @@ from memsvc.format import InvalidText, MemoryCategory, MemoryEntry, MemoryKind, 
 from memsvc.tree import reads, services, statements
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import ExternalEntry
-from memsvc.tree.drafts import Precondition
+from memsvc.tree.commands import Precondition
 from memsvc.tree.errors import EntryNotFound, FileNotFound, FolderNotFound, IsFolder
 from memsvc.tree.models import Block, File
 from memsvc.tree.reads import EntryFilter

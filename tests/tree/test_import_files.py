@@ -3,7 +3,7 @@ import pytest
 from memsvc.format import InvalidPath, MemoryKind
 from memsvc.tree import reads, services, statements
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import OnConflict
+from memsvc.tree.commands import OnConflict
 from memsvc.tree.errors import Forbidden
 from memsvc.tree.models import Block, File
 from tests.tree.support import (

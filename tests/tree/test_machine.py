@@ -33,7 +33,7 @@ from memsvc.format import (
     router_of,
 )
 from memsvc.tree import reads, services
-from memsvc.tree.drafts import OnConflict
+from memsvc.tree.commands import OnConflict
 from memsvc.tree.errors import BatchFailed, IsFolder, PathTaken, TreeError
 from memsvc.tree.models import Block
 from memsvc.tree.operations import (

@@ -67,7 +67,7 @@ def test_stat_says_what_the_listing_says(memory: Access) -> None:
 def test_the_etag_of_a_read_is_good_for_a_write(memory: Access) -> None:
     add(memory)
 
-    from memsvc.tree.drafts import Precondition
+    from memsvc.tree.commands import Precondition
 
     for etag in (reads.read_file(memory, FACTS).etag, reads.read_lines(memory, FACTS).etag):
         services.append_file(memory, FACTS, "", precondition=Precondition(if_match=etag))

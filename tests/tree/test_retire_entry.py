@@ -6,7 +6,7 @@ from memsvc.format import MemoryCategory, MemoryEntry, MemoryKind, parse_entries
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import ExternalEntry
-from memsvc.tree.drafts import Precondition
+from memsvc.tree.commands import Precondition
 from memsvc.tree.errors import EntryNotFound, Forbidden, PreconditionFailed, ReadOnly
 from tests.tree.support import FACTS, access_to, add, contents, entry_text, paths, revisions, rows, text
 

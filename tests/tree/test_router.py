@@ -11,7 +11,7 @@ from memsvc.transfer.consistency import check_tree
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.arrivals import ExternalEntry
-from memsvc.tree.drafts import OnConflict
+from memsvc.tree.commands import OnConflict
 from memsvc.tree.models import Block
 from tests.tree.support import (
     FACTS,

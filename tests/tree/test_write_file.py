@@ -5,7 +5,7 @@ import pytest
 from memsvc.format import InvalidPath, InvalidText
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import Precondition
+from memsvc.tree.commands import Precondition
 from memsvc.tree.errors import Forbidden, IsFolder, PathTaken, PreconditionFailed, ReadOnly, TooLarge
 from tests.tree.support import access_to, contents, entry_text, paths, revision, revisions, text
 

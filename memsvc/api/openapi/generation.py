@@ -14,8 +14,8 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from memsvc.api import batch, fields
+from memsvc.api.openapi.endpoint_metadata import ENDPOINTS, Endpoint
 from memsvc.api.openapi.memory_stores import STORE_ENDPOINTS
-from memsvc.api.openapi.operations import ENDPOINTS, Endpoint
 from memsvc.api.openapi.schemas import BYTES, COMPONENTS, UUID, described, ref
 from memsvc.api.serializers import BatchInput
 from memsvc.api.views import WRITE_HEADERS, TenantView
@@ -59,7 +59,7 @@ class ApiSchema(AutoSchema):
     def endpoint(self) -> Endpoint:
         name = type(self.view).__name__
         if (name, self.method) not in EVERY_ENDPOINT:
-            warn(f"{self.method} of {name} is not described in memsvc/api/openapi/operations.py")
+            warn(f"{self.method} of {name} is not described in memsvc/api/openapi/endpoint_metadata.py")
         return EVERY_ENDPOINT.get((name, self.method), Endpoint(summary=name, answers={200: {}}))
 
     @property

@@ -3,7 +3,7 @@
 from typing import Any
 
 from memsvc.api.memory_stores.serializers import MemoryInput, MemoryPatch, StoreInput, StorePatch
-from memsvc.api.openapi.operations import Endpoint
+from memsvc.api.openapi.endpoint_metadata import Endpoint
 from memsvc.api.openapi.schemas import ref
 from memsvc.api.serializers import Nothing
 from memsvc.contract.wire import TEXT, Schema, array, closed, enum, nullable

@@ -14,7 +14,7 @@ from memsvc.transfer.imports import import_directory
 from memsvc.transfer.management.arguments import access_to, add_tenant_and_tree
 from memsvc.transfer.refusals import ImportRefused
 from memsvc.tree.access import Access
-from memsvc.tree.drafts import OnConflict
+from memsvc.tree.commands import OnConflict
 from memsvc.tree.errors import TreeError, TreeExists
 from memsvc.tree.trees import create_tree
 from tenants.management.arguments import Progress, tenant_named
