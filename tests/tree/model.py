@@ -94,6 +94,13 @@ class Model:
         missing = [path for path in SCAFFOLD if path not in self.files]
         for path in missing:
             self.write(path, SCAFFOLD[path].encode())
+            # Of a file that was there already a new index says what that says.
+            listed = (
+                {f"{parent_of(path)}/{row}" for row in parse_index(SCAFFOLD[path])[1]}
+                if path in ROUTERS
+                else set()
+            )
+            self.touched |= listed & self.files.keys()
         return missing
 
     def delete(self, path: str, *, recursive: bool) -> None:
