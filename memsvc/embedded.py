@@ -176,17 +176,6 @@ def _copy_wheel(wheel: Path, copy: Path) -> None:
         shutil.rmtree(unfinished)
 
 
-@contextlib.contextmanager
-def _locked(path: Path, how: int) -> Iterator[None]:
-    """Hold an flock on `path`; the kernel frees it however the process ends."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(handle, how)
-        yield
-    finally:
-        os.close(handle)
-
-
 def _private_folder(path: Path, account: Account) -> None:
     """Make `path` a directory for the account alone; refuse one that somebody else put there."""
     path.mkdir(mode=0o700, exist_ok=True)
@@ -331,17 +320,22 @@ class Cluster:
 
     @contextlib.contextmanager
     def _lock(self, what: str, how: int = fcntl.LOCK_EX) -> Iterator[None]:
-        with contextlib.ExitStack() as stack:
-            try:
-                # 0711: root's server account has to pass through, nobody has to list it.
-                self.folder.parent.mkdir(parents=True, exist_ok=True, mode=0o711)
-                stack.enter_context(_locked(self.folder.with_name(f".{self.folder.name}.{what}"), how))
-            except PermissionError as error:
-                raise EmbeddedPgError(
-                    f"{error.filename} cannot be written; another account may have started this server first: "
-                    "run as that account, or set MEMSVC_DATA_DIR to a folder of your own"
-                ) from error
+        """Hold an flock on a file beside the data; the kernel frees it however the process ends."""
+        path = self.folder.with_name(f".{self.folder.name}.{what}")
+        try:
+            # 0711: root's server account has to pass through, nobody has to list it.
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o711)
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        except PermissionError as error:
+            raise EmbeddedPgError(
+                f"{error.filename} cannot be written; another account may have started this server first: "
+                "run as that account, or set MEMSVC_DATA_DIR to a folder of your own"
+            ) from error
+        try:
+            fcntl.flock(handle, how)
             yield
+        finally:
+            os.close(handle)
 
     @contextlib.contextmanager
     def _no_users(self, *, force: bool) -> Iterator[None]:
@@ -368,7 +362,8 @@ class Cluster:
     def _initialise(self, pg: "_Programs") -> None:
         if os.path.lexists(self.folder):
             raise EmbeddedPgError(f"{self.folder} exists but holds no PostgreSQL data; remove it")
-        data = self._new_data_folder(pg.account)
+        may_lie_here = os.geteuid() != 0 or pg.account.may_enter(self.folder.parent)
+        data = self.folder if may_lie_here else _spill() / f"data-{secrets.token_hex(6)}"
         # Made under another name, so that an initdb cut short never looks like a finished one.
         unfinished = data.with_name(f".{data.name}.new")
         if unfinished.exists():
@@ -378,11 +373,6 @@ class Cluster:
         unfinished.rename(data)
         if data != self.folder:
             self.folder.symlink_to(data)
-
-    def _new_data_folder(self, account: Account) -> Path:
-        if os.geteuid() != 0 or account.may_enter(self.folder.parent):
-            return self.folder
-        return _spill() / f"data-{secrets.token_hex(6)}"
 
     def _launch(self, pg: "_Programs") -> None:
         self._await_end()

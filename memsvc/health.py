@@ -8,13 +8,11 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-type GetResponse = Callable[[HttpRequest], HttpResponse]
-
 
 class HealthMiddleware:
     """Answers before all else: a probe comes by plain HTTP, under a Host of its own, and every few seconds."""
 
-    def __init__(self, get_response: GetResponse) -> None:
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
@@ -32,7 +30,9 @@ def healthz() -> HttpResponse:
 
 def readyz() -> HttpResponse:
     try:
-        waiting = _pending_migrations()
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        waiting = len(_migrations_on_disk() - set(MigrationRecorder(connection).applied_migrations()))
     except Error:
         return _not_ready("database_unavailable", "The database does not answer.")
     if waiting:
@@ -40,12 +40,6 @@ def readyz() -> HttpResponse:
             "migrations_pending", f"Migrations that are not applied: {waiting}. Run `manage.py migrate`."
         )
     return JsonResponse({"status": "ready"})
-
-
-def _pending_migrations() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
-    return len(_migrations_on_disk() - set(MigrationRecorder(connection).applied_migrations()))
 
 
 @cache

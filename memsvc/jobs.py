@@ -8,7 +8,7 @@ import asyncio
 import logging
 import signal
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 from django.db import connection
@@ -135,7 +135,8 @@ async def _until_stopped(*, wait: bool) -> bool:
 async def _work(*, wait: bool) -> None:
     # Loaded before there is work, so that a wrong setting is told at once.
     embedder()
-    connector = PsycopgConnector(kwargs=_connection(), min_size=1, max_size=_CONNECTIONS)
+    parameters = connector_params(connection.alias) | {"application_name": "memsvc jobs"}
+    connector = PsycopgConnector(kwargs=parameters, min_size=1, max_size=_CONNECTIONS)
     with app.replace_connector(connector) as with_own_connections:
         async with with_own_connections.open_async():
             await _revive_dead()
@@ -147,7 +148,3 @@ async def _work(*, wait: bool) -> None:
                 update_heartbeat_interval=_HEARTBEAT,
                 stalled_worker_timeout=_DEAD_AFTER,
             )
-
-
-def _connection() -> dict[str, Any]:
-    return connector_params(connection.alias) | {"application_name": "memsvc jobs"}

@@ -39,18 +39,14 @@ def _secrets(folder: Path) -> dict[str, str]:
     path = folder / "secrets"
     folder.mkdir(parents=True, exist_ok=True, mode=0o711)
     if not path.exists():
-        _generate(path)
+        unfinished = path.with_name(f".secrets.{os.getpid()}")
+        with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.writelines(f"{name}={secrets.token_urlsafe(48)}\n" for name in SECRETS)
+        try:
+            # link, not rename: of several first starts at once, all must end with the same secrets.
+            path.hardlink_to(unfinished)
+        except FileExistsError:
+            pass
+        finally:
+            unfinished.unlink()
     return dict(line.split("=", 1) for line in path.read_text().splitlines())
-
-
-def _generate(path: Path) -> None:
-    unfinished = path.with_name(f".secrets.{os.getpid()}")
-    with open(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.writelines(f"{name}={secrets.token_urlsafe(48)}\n" for name in SECRETS)
-    try:
-        # link, not rename: of several first starts at once, all must end with the same secrets.
-        path.hardlink_to(unfinished)
-    except FileExistsError:
-        pass
-    finally:
-        unfinished.unlink()

@@ -98,19 +98,14 @@ class RequestLogMiddleware:
         try:
             response = self.get_response(request)
             response[REQUEST_ID_HEADER] = identifier
-            self._log(request, response, started)
+            fields = {
+                "method": request.method,
+                # The route and not the path: names of trees and files may be personal data.
+                "route": request.resolver_match.route if request.resolver_match else "-",
+                "status": response.status_code,
+                "ms": round((time.perf_counter() - started) * 1000, 1),
+            }
+            access_log.info("%s /%s %s %s ms", *fields.values(), extra=fields)
             return response
         finally:
             request_id.reset(token)
-
-    def _log(self, request: HttpRequest, response: HttpResponse, started: float) -> None:
-        # The route and not the path: names of trees and files may be personal data.
-        route = request.resolver_match.route if request.resolver_match else "-"
-        milliseconds = round((time.perf_counter() - started) * 1000, 1)
-        fields = {
-            "method": request.method,
-            "route": route,
-            "status": response.status_code,
-            "ms": milliseconds,
-        }
-        access_log.info("%s /%s %s %s ms", *fields.values(), extra=fields)

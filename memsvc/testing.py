@@ -172,7 +172,12 @@ def set_up() -> None:
 
 def _throw_away_database() -> str:
     """The URL of a new database, which is dropped when the process ends."""
-    server = os.environ.get("DATABASE_URL") or _embedded_server()
+    server = os.environ.get("DATABASE_URL")
+    if not server:
+        cluster = Cluster(data_folder() / "test-pg")
+        cluster.hold("postgres")
+        atexit.register(_let_go, cluster)
+        server = cluster.url("postgres")
     name = f"memsvc_testing_{os.getpid()}_{secrets.token_hex(3)}"
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
@@ -183,13 +188,6 @@ def _throw_away_database() -> str:
 def _drop_database(server: str, name: str) -> None:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
-
-
-def _embedded_server() -> str:
-    cluster = Cluster(data_folder() / "test-pg")
-    cluster.hold("postgres")
-    atexit.register(_let_go, cluster)
-    return cluster.url("postgres")
 
 
 def _let_go(cluster: Cluster) -> None:

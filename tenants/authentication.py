@@ -58,12 +58,14 @@ def key_in_header(header: str) -> ApiKey | None:
 def valid_key(credentials: str) -> ApiKey | None:
     """The key with a text, with its tenant, if it opens anything now; one query at most."""
     text = parse_key_text(credentials) if len(credentials) <= MAX_HEADER_LENGTH else None
-    if text is None:
+    row = one(_KEY_WITH_PREFIX, [text.prefix]) if text else None
+    if text is None or row is None:
         return None
-    key = _key_with(text.prefix)
-    if key is None or not text.matches(key.digest) or not key.is_valid:
+    tenant, key = instance(Tenant, row[:_TENANT]), instance(ApiKey, row[_TENANT:])
+    if tenant is None or key is None or not text.matches(key.digest):
         return None
-    return key
+    key.tenant = tenant
+    return key if key.is_valid else None
 
 
 _TENANT = len(names(Tenant))
@@ -72,16 +74,6 @@ SELECT {columns(Tenant, "t")}, {columns(ApiKey, "k")}
 FROM tenants_apikey k JOIN tenants_tenant t ON t.id = k.tenant_id
 WHERE k.prefix = %s
 """
-
-
-def _key_with(prefix: str) -> ApiKey | None:
-    row = one(_KEY_WITH_PREFIX, [prefix])
-    if row is None:
-        return None
-    tenant, key = instance(Tenant, row[:_TENANT]), instance(ApiKey, row[_TENANT:])
-    if tenant is not None and key is not None:
-        key.tenant = tenant
-    return key
 
 
 def caller_of(key: ApiKey) -> Caller:

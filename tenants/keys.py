@@ -89,18 +89,13 @@ def rotate_key(*, own: ApiKey, key_id: UUID, overlap: timedelta) -> tuple[ApiKey
             path_prefix=old.path_prefix,
             expires_at=old.expires_at,
         )
-        _end(old, overlap)
+        end = timezone.now() + overlap
+        if not overlap:
+            revoke_key(key=old)
+        elif old.expires_at is None or end < old.expires_at:
+            old.expires_at = end
+            old.save(update_fields=["expires_at"])
     return key, text
-
-
-def _end(key: ApiKey, overlap: timedelta) -> None:
-    if not overlap:
-        revoke_key(key=key)
-        return
-    end = timezone.now() + overlap
-    if key.expires_at is None or end < key.expires_at:
-        key.expires_at = end
-        key.save(update_fields=["expires_at"])
 
 
 def _require_within(own: ApiKey, key: ApiKey) -> None:

@@ -109,9 +109,12 @@ def create_key(
         raise InvalidKey("The expiry lies in the past; choose a later one or none.")
     text = new_key_text()
     try:
+        name = checked_text(name, field="name", max_bytes=MAX_KEY_NAME_BYTES).strip()
+        if not name:
+            raise InvalidKey("A key needs a name that says who uses it.")
         key = ApiKey(
             tenant=tenant,
-            name=_key_name(name),
+            name=name,
             prefix=text.prefix,
             digest=text.digest,
             scopes=sorted({Scope(scope).value for scope in scopes}),
@@ -130,10 +133,3 @@ def revoke_key(*, key: ApiKey) -> None:
     """Shut a key out from the next request on, for good. A second call keeps the first time."""
     ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now())
     key.refresh_from_db(fields=["revoked_at"])
-
-
-def _key_name(name: str) -> str:
-    name = checked_text(name, field="name", max_bytes=MAX_KEY_NAME_BYTES).strip()
-    if not name:
-        raise InvalidKey("A key needs a name that says who uses it.")
-    return name

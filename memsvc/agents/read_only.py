@@ -35,18 +35,14 @@ def with_read_only_memory(backend: BackendProtocol) -> BackendProtocol:
 
     A backend of memsvc is read-only as a whole, for its other folders are the tenant's tree as well.
     """
-    if isinstance(backend, CompositeBackend):
-        return _composite_with_read_only_memory(backend)
-    return _read_only(backend, _is_memory)
-
-
-def _composite_with_read_only_memory(composite: CompositeBackend) -> CompositeBackend:
-    guarded = copy.copy(composite)
-    guarded.routes = {prefix: _read_only_route(prefix, routed) for prefix, routed in composite.routes.items()}
-    guarded.sorted_routes = [(prefix, guarded.routes[prefix]) for prefix, _ in composite.sorted_routes]
+    if not isinstance(backend, CompositeBackend):
+        return _read_only(backend, _is_memory)
+    guarded = copy.copy(backend)
+    guarded.routes = {prefix: _read_only_route(prefix, routed) for prefix, routed in backend.routes.items()}
+    guarded.sorted_routes = [(prefix, guarded.routes[prefix]) for prefix, _ in backend.sorted_routes]
     # State has no shell and no other spellings of a path, and deepagents looks for it by its type.
-    if type(composite.default) is not StateBackend:
-        guarded.default = with_read_only_memory(composite.default)
+    if type(backend.default) is not StateBackend:
+        guarded.default = with_read_only_memory(backend.default)
     return guarded
 
 

@@ -286,11 +286,9 @@ _SHARED_FILE: Final = (
 )
 
 
-_CODE_CLOSED: Final = "The code block at its end was not closed; a closing fence was added."
-
-
 def _notes_on(content: str) -> list[str]:
-    return [_CODE_CLOSED] if code_end(b"\n" + content.encode(errors="replace")) else []
+    is_open = code_end(b"\n" + content.encode(errors="replace"))
+    return ["The code block at its end was not closed; a closing fence was added."] if is_open else []
 
 
 def _as_tool(function: Callable[..., str]) -> BaseTool:

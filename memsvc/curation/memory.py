@@ -19,8 +19,6 @@ from memsvc.tree.models import File, Revision, Tree
 from memsvc.tree.visibility import live_at
 from tenants.actors import SYSTEM
 
-MAX_SHOWN_BYTES = MAX_BODY_BYTES
-
 
 @admin.register(Tree)
 class TreeAdmin(ReadOnlyAdmin):
@@ -60,7 +58,11 @@ class FileAdmin(ReadOnlyAdmin):
 
     @admin.display(description="content")
     def content(self, file: File) -> SafeString:
-        return shown(content_of(file))
+        try:
+            found = reads.read_file(Access(tree=file.tree, actor=SYSTEM, writable=False), file.path)
+        except TreeError as error:
+            return shown(str(error))
+        return shown(found.data.decode() if found.is_text else f"(no text, {found.size:,} bytes)")
 
 
 @admin.register(Entry)
@@ -129,18 +131,8 @@ class RevisionAdmin(ReadOnlyAdmin):
     ordering = ("-at", "-pk")
 
 
-def content_of(file: File) -> str:
-    try:
-        found = reads.read_file(Access(tree=file.tree, actor=SYSTEM, writable=False), file.path)
-    except TreeError as error:
-        return str(error)
-    return found.data.decode() if found.is_text else f"(no text, {found.size:,} bytes)"
-
-
 def shown(text: str) -> SafeString:
     """Text as it stands: escaped, in a fixed width, and with a word where it is cut."""
-    if len(text) <= MAX_SHOWN_BYTES:
+    if len(text) <= MAX_BODY_BYTES:
         return format_html("<pre>{}</pre>", text)
-    return format_html(
-        "<pre>{}</pre><p>(cut after {} characters)</p>", text[:MAX_SHOWN_BYTES], MAX_SHOWN_BYTES
-    )
+    return format_html("<pre>{}</pre><p>(cut after {} characters)</p>", text[:MAX_BODY_BYTES], MAX_BODY_BYTES)

@@ -4,7 +4,6 @@ A page that offers a change says so itself, and makes it through a service.
 """
 
 from typing import TYPE_CHECKING, Any, ClassVar, cast
-from uuid import UUID
 
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -81,9 +80,11 @@ class ReadOnlyAdmin(MissingIsNotFound):
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
 
-    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         seen = tenants_seen_by(user_of(request))
-        return seen.exists() if obj is None else seen.filter(pk=self.tenant_id_of(obj)).exists()
+        if obj is not None:
+            seen = seen.filter(pk=obj.pk if isinstance(obj, Tenant) else obj.tenant_id)
+        return seen.exists()
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -93,10 +94,6 @@ class ReadOnlyAdmin(MissingIsNotFound):
 
     def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
-
-    def tenant_id_of(self, obj: Any) -> UUID:
-        found: UUID = obj.pk if isinstance(obj, Tenant) else obj.tenant_id
-        return found
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
         # The stock rule lets any column of the model be asked for in the URL, a key's digest letter by letter too.

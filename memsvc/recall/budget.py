@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from memsvc.recall.templates import Part, Piece, Shape
+from memsvc.recall.templates import Piece, Shape
 from memsvc.recall.tokens import TokenCounter
 
 # Fewer characters of an entry than these say nothing.
@@ -38,7 +38,10 @@ class Packer:
         Of an entry that is cut at least `least` characters are shown.
         """
         for piece in pieces:
-            frame = self._frame_of(piece.part)
+            frame = 0
+            if not self._items or self._items[-1][0].part is not piece.part:
+                # What a part's first entry needs beside itself.
+                frame = self._count(self._shape.begin(piece.part)) + self._count(self._shape.end(piece.part))
             text = self._fitted(piece, int(self._budget * share) - self._used - frame, least)
             if text is not None:
                 self._used += frame + self._count(text)
@@ -55,23 +58,13 @@ class Packer:
             self._items.pop()
         return "", 0
 
-    def _frame_of(self, part: Part) -> int:
-        """What a part's first entry needs beside itself."""
-        if self._items and self._items[-1][0].part is part:
-            return 0
-        return self._count(self._shape.begin(part)) + self._count(self._shape.end(part))
-
     def _fitted(self, piece: Piece, room: int, least: int) -> str | None:
+        """An entry whole, else the longest beginning that fits, by halving; None where that is too short."""
         body = piece.entry.body
         if len(body) <= room * _CHARACTERS_A_TOKEN:
             text = self._shape.item(piece, body)
             if self._count(text) <= room:
                 return text
-        return self._cut(piece, room, least)
-
-    def _cut(self, piece: Piece, room: int, least: int) -> str | None:
-        """The longest beginning that fits, by halving."""
-        body = piece.entry.body
         fits, too_many = 0, min(len(body), max(0, room) * _CHARACTERS_A_TOKEN) + 1
         while too_many - fits > 1:
             middle = (fits + too_many) // 2

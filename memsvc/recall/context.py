@@ -73,7 +73,8 @@ def context(
             others = _newest(access, limit, revision)
     packer = Packer(_SHAPES[format](budget), budget, estimated)
     packer.add(rules, share=RULES_SHARE if text else 1.0)
-    packer.add(_without(others, packer.entries))
+    shown = set(packer.entries)
+    packer.add(piece for piece in others if piece.entry.entry_id not in shown)
     if not packer.entries:
         packer.add([*others, *rules], least=1)
     content, tokens = packer.block()
@@ -193,11 +194,6 @@ def _answers(access: Access, query: Query, limit: int, revision: int | None) -> 
 def _newest(access: Access, limit: int, revision: int | None) -> list[Piece]:
     found = list_entries(access, limit=limit, revision=revision).items
     return [Piece(Part.NEWEST, each.entry) for each in found]
-
-
-def _without(pieces: Iterable[Piece], entries: Iterable[str]) -> list[Piece]:
-    there = set(entries)
-    return [piece for piece in pieces if piece.entry.entry_id not in there]
 
 
 def _ids(pieces: Iterable[Piece]) -> set[str]:

@@ -1,6 +1,5 @@
 """Words that no entry holds as they are written: misspelt, cut short, or inside a longer word."""
 
-from collections.abc import Iterable
 from dataclasses import fields
 from uuid import UUID
 
@@ -11,7 +10,6 @@ from django.db.models.expressions import RawSQL
 from memsvc.format.terms import Terms
 from memsvc.format.text import folded
 from memsvc.recall.ranking import BEGINNING, Facts, Ranking
-from memsvc.tree.models import BlockQuerySet
 from memsvc.tree.reads.entries import EntryFilter, matching
 from memsvc.tree.snapshot import Snapshot
 
@@ -35,9 +33,10 @@ def like(
     """
     words = list(dict.fromkeys(asked.words.split()))
     found_some = any(each.bm25 for each in ranking.items)
-    unfound = {term for term in ranking.unfound if term[0] not in "=~!"}
+    # How words begin that no entry holds: their terms are stems.
+    unfound = tuple(term[: max(_SHORTEST, len(term) - 1)] for term in ranking.unfound if term[0] not in "=~!")
     missing = [
-        word for word in words if len(word) >= _SHORTEST and (not found_some or _is_among(word, unfound))
+        word for word in words if len(word) >= _SHORTEST and (not found_some or word.startswith(unfound))
     ]
     if found_some and not missing:
         return {}
@@ -52,24 +51,14 @@ def like(
     most = BEST_OF_EACH * depth
     found: dict[UUID, tuple[float, Facts]] = {}
     for word in missing[:_MOST_WORDS]:
-        for block_id, alike, facts in _like(entries, word, most):
+        near = entries.filter(search_text__trigram_word_similar=word)
+        alike = near.annotate(alike=TrigramWordSimilarity(word, "search_text"))
+        best = alike.order_by("-alike", "-created", "-pk")
+        for block_id, likeness, *facts in best.values_list("pk", "alike", *_FACTS)[:most]:
             before = found[block_id][0] if block_id in found else 0.0
-            found[block_id] = (before + WEIGHT * alike / len(words), facts)
+            found[block_id] = (before + WEIGHT * float(likeness) / len(words), Facts(*facts))
     if not found and not found_some:
         as_it_stands = entries.order_by("-created", "-pk").filter(search_text__contains=folded(text))
         for block_id, *facts in as_it_stands.values_list("pk", *_FACTS)[:most]:
             found[block_id] = (WEIGHT, Facts(*facts))
     return found
-
-
-def _is_among(word: str, stems: Iterable[str]) -> bool:
-    return any(word.startswith(stem[: max(_SHORTEST, len(stem) - 1)]) for stem in stems)
-
-
-def _like(entries: BlockQuerySet, word: str, most: int) -> list[tuple[UUID, float, Facts]]:
-    near = entries.filter(search_text__trigram_word_similar=word)
-    alike = near.annotate(alike=TrigramWordSimilarity(word, "search_text")).order_by(
-        "-alike", "-created", "-pk"
-    )
-    rows = alike.values_list("pk", "alike", *_FACTS)[:most]
-    return [(block_id, float(likeness), Facts(*facts)) for block_id, likeness, *facts in rows]

@@ -47,8 +47,11 @@ class Highlighter:
         pieces: list[Highlight] = []
         at = 0
         while at < len(ranges) and len(pieces) < MOST_HIGHLIGHTS:
-            start = _word_start(text, max(0, ranges[at][0] - _AROUND))
-            end = _word_end(text, min(len(text), ranges[at][0] + _AROUND))
+            start, end = max(0, ranges[at][0] - _AROUND), min(len(text), ranges[at][0] + _AROUND)
+            while start > 0 and not text[start - 1].isspace():
+                start -= 1
+            while end < len(text) and not text[end].isspace():
+                end += 1
             inside = [(a, b) for a, b in ranges[at:] if b <= end]
             if not inside:
                 end, inside = ranges[at][1], [ranges[at]]
@@ -94,18 +97,6 @@ def _one_stem(word: str, other: str) -> bool:
     if len(longer) - len(shorter) > 3 or len(shorter) < _SHORTEST_STEM - 1:
         return False
     return longer.startswith(shorter if len(shorter) < _SHORTEST_STEM + 1 else shorter[:-1])
-
-
-def _word_start(text: str, at: int) -> int:
-    while at > 0 and not text[at - 1].isspace():
-        at -= 1
-    return at
-
-
-def _word_end(text: str, at: int) -> int:
-    while at < len(text) and not text[at].isspace():
-        at += 1
-    return at
 
 
 def _joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

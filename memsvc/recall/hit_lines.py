@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from typing import Any
-from uuid import UUID
 
 from memsvc.contract.entries import Hit
 from memsvc.database.rows import prepared
@@ -42,18 +41,8 @@ _THEN = _LINES_ABOVE.format(
 
 def hits_of(now: Snapshot, blocks: Sequence[Block], text: str) -> list[Hit]:
     """Blocks as the hits of a query, in their order and without a score."""
-    lines = _first_lines(now, blocks)
-    mark = Highlighter(text)
-    return [
-        Hit.of(found, highlights=mark(found.entry.body), line=lines[block.pk])
-        for block, found in zip(blocks, read_blocks(now, blocks), strict=True)
-    ]
-
-
-def _first_lines(now: Snapshot, blocks: Sequence[Block]) -> dict[UUID, int]:
-    """The lines, counted from 1, at which entries begin in their files: those of their opening fences."""
     if not blocks:
-        return {}
+        return []
     values: dict[str, Any] = {
         "tenant": now.access.tree.tenant_id,
         "ids": [block.pk for block in blocks],
@@ -65,11 +54,12 @@ def _first_lines(now: Snapshot, blocks: Sequence[Block]) -> dict[UUID, int]:
     with prepared() as cursor:
         cursor.execute(_NOW if now.revision is None else _THEN, values)
         first = {pk: int(line) for pk, line in cursor.fetchall()}
-    return {block.pk: first[block.pk] + _lines_above(block) for block in blocks}
-
-
-def _lines_above(block: Block) -> int:
-    """How many lines of an entry's block stand above its fence: what keeps it apart from the text before it."""
-    head = block.head.encode()
-    fence = max((span.start for span in entry_spans(head)), default=0)
-    return count_lines(head[:fence].removeprefix(BOM).decode())
+    mark = Highlighter(text)
+    hits: list[Hit] = []
+    for block, found in zip(blocks, read_blocks(now, blocks), strict=True):
+        # An entry begins at its fence. Above that its block has what keeps it apart from the text before it.
+        head = block.head.encode()
+        fence = max((span.start for span in entry_spans(head)), default=0)
+        above = count_lines(head[:fence].removeprefix(BOM).decode())
+        hits.append(Hit.of(found, highlights=mark(found.entry.body), line=first[block.pk] + above))
+    return hits

@@ -50,22 +50,20 @@ class MiniLM:
         encoded = [self._tokens.encode(text, limit=MAX_TOKENS) for text in texts]
         vectors = np.empty((len(texts), self.dimensions), np.float32)
         for rows in _batches([len(tokens) for tokens in encoded]):
-            vectors[rows] = self._run([encoded[row] for row in rows])
+            some = [encoded[row] for row in rows]
+            ids = np.zeros((len(some), max(map(len, some))), np.int64)
+            mask = np.zeros_like(ids)
+            for row, tokens in enumerate(some):
+                ids[row, : len(tokens)] = tokens
+                mask[row, : len(tokens)] = 1
+            inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+            states = self._session.run(None, inputs)[0]
+            vectors[rows] = of_unit_length((states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True))
         return vectors
 
     def embed_query(self, text: str) -> Vector:
         vector: Vector = self.embed([text])[0]
         return vector
-
-    def _run(self, encoded: Sequence[Sequence[int]]) -> Vectors:
-        ids = np.zeros((len(encoded), max(map(len, encoded))), np.int64)
-        mask = np.zeros_like(ids)
-        for row, tokens in enumerate(encoded):
-            ids[row, : len(tokens)] = tokens
-            mask[row, : len(tokens)] = 1
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        states = self._session.run(None, inputs)[0]
-        return of_unit_length((states * mask[..., None]).sum(1) / mask.sum(1, keepdims=True))
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:

@@ -79,14 +79,10 @@ def retrieve[Key](
 
 def _scored[Key](candidate: Candidate[Key], scoring: Scoring, now: datetime) -> Scored[Key]:
     authority = scoring.weights.get(candidate.kind, 0.0)
-    recency = _recency(candidate.created, now, scoring.half_life_days)
+    # 1 for now and for the future, a half after each half-life.
+    age_days = max(0.0, (now - candidate.created) / timedelta(days=1))
+    recency = float(0.5 ** (age_days / scoring.half_life_days))
     counts = scoring.use_confidence and candidate.kind is not MemoryKind.EPISODIC
     confidence = candidate.confidence if counts else 1.0
     score = max(0.0, candidate.similarity) * authority * recency * confidence
     return Scored(candidate.key, score, candidate.similarity, recency, authority, confidence)
-
-
-def _recency(created: datetime, now: datetime, half_life_days: float) -> float:
-    """1 for now and for the future, a half after each half-life."""
-    age_days = max(0.0, (now - created) / timedelta(days=1))
-    return float(0.5 ** (age_days / half_life_days))

@@ -48,7 +48,10 @@ def excerpt(agent: str, content: str, *, keep: Keep, max_lines: int | None, char
     With `max_lines` no more lines of the body are kept; without, as many as there is room for, at least one. What
     stands above the first pin marker comes before them, whole while it takes no more than half of the room.
     """
-    pinned, body = _parts(content)
+    # They are told apart before tags are escaped, for the marker is one.
+    before, marker, after = printable(content).partition(PIN_MARKER)
+    pinned = without_tags(before.rstrip("\n")) if marker else ""
+    body = without_tags(after.lstrip("\n") if marker else before)
     if not content.replace(PIN_MARKER, "", 1).strip():
         return Excerpt("")
     heading = f"## Agent Memory ({without_tags(printable(one_line(agent)))})\n\n"
@@ -60,14 +63,6 @@ def excerpt(agent: str, content: str, *, keep: Keep, max_lines: int | None, char
     section = _body(body, keep, max_lines, room - len(pinned) - 2 * bool(pinned)) if body else Excerpt("")
     text = f"{pinned}\n\n{section.text}" if pinned and section.text else pinned or section.text
     return Excerpt(heading + text, section.dropped)
-
-
-def _parts(content: str) -> tuple[str, str]:
-    """What is pinned and the rest. They are told apart before tags are escaped, for the marker is one."""
-    before, marker, after = printable(content).partition(PIN_MARKER)
-    if not marker:
-        return "", without_tags(before)
-    return without_tags(before.rstrip("\n")), without_tags(after.lstrip("\n"))
 
 
 def _body(body: str, keep: Keep, max_lines: int | None, room: int) -> Excerpt:

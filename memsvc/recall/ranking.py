@@ -5,20 +5,17 @@ of others. Where the numbers come from is in docs/recall.md.
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import connection
-from django.db.backends.utils import CursorWrapper
 
 from memsvc.database.rows import prepared
 from memsvc.format.terms import Terms
 from memsvc.recall import ann_index, candidates
 from memsvc.recall.candidates import OF_EACH, Candidates
-from memsvc.tree.models import Tree
 from memsvc.tree.reads.entries import EntryFilter
 from memsvc.tree.snapshot import Snapshot
 
@@ -211,7 +208,8 @@ def _ranked(
     now: Snapshot, chosen: Candidates, asked: Terms | None, vector: QueryVector | None, depth: int
 ) -> Ranking:
     statement, values = _statement(now, chosen, asked, vector, depth)
-    with _cursor(now.tree) as cursor:
+    # A plan that is kept is one for trees of the usual size, and would go through all of a large one.
+    with connection.cursor() if now.tree.entry_count >= _OWN_PLAN else prepared() as cursor:
         cursor.execute(statement, values)
         rows = cursor.fetchall()
     items = [
@@ -222,11 +220,6 @@ def _ranked(
     # More are found by words than are answered.
     ended = len(items) < MAX_RANKED * depth and (nearest or 0) < OF_EACH * depth
     return Ranking(items, unfound or [], nearest or 0, ended)
-
-
-def _cursor(tree: Tree) -> AbstractContextManager[CursorWrapper]:
-    """A plan that is kept is one for trees of the usual size, and would go through all of a large one."""
-    return connection.cursor() if tree.entry_count >= _OWN_PLAN else prepared()
 
 
 def _statement(

@@ -18,7 +18,7 @@ from memsvc.recall.embedding import embedder
 from memsvc.recall.equality import outline, statement
 from memsvc.recall.highlights import Highlighter
 from memsvc.recall.hit_lines import hits_of
-from memsvc.recall.ranking import DEPTHS, MAX_RANKED, Facts, QueryVector, Ranked, rank
+from memsvc.recall.ranking import DEPTHS, MAX_RANKED, Facts, QueryVector, rank
 from memsvc.recall.temporal import asked_range
 from memsvc.tree import statements
 from memsvc.tree.access import Access
@@ -107,25 +107,23 @@ def search_uncounted(
     """The same for who may show only some of the hits, and counts those."""
     text = checked_text(query.text, field="query", max_bytes=MAX_QUERY_BYTES)
     if not text.strip() or query.mode in (Mode.WORDS, Mode.SUBSTRING):
-        return _browsed(access, query, text, cursor=cursor, limit=limit, revision=revision)
+        find = search_substring if query.mode is Mode.SUBSTRING else search_entries
+        page = find(access, text, query.wanted, cursor=cursor, limit=limit, revision=revision)
+        mark = Highlighter(text)
+        hits = [Hit.of(found, highlights=mark(found.entry.body)) for found in page.items]
+        return HitsPage(hits, page.next)
     return _ranked(access, query, text, cursor=cursor, limit=max(1, min(limit, MAX_FOUND)), revision=revision)
-
-
-def _browsed(
-    access: Access, query: Query, text: str, *, cursor: str | None, limit: int, revision: int | None
-) -> HitsPage:
-    find = search_substring if query.mode is Mode.SUBSTRING else search_entries
-    page = find(access, text, query.wanted, cursor=cursor, limit=limit, revision=revision)
-    mark = Highlighter(text)
-    hits = [Hit.of(found, highlights=mark(found.entry.body)) for found in page.items]
-    return HitsPage(hits, page.next)
 
 
 def _ranked(
     access: Access, query: Query, text: str, *, cursor: str | None, limit: int, revision: int | None
 ) -> HitsPage:
     vector = None if query.mode is Mode.LEXICAL else query_vector(text)
-    start, pinned = _start(cursor, query, text) if cursor else (0, revision)
+    start, pinned = 0, revision
+    if cursor:
+        pinned, start, fingerprint = after_rank(cursor)
+        if fingerprint != _fingerprint(query, text):
+            raise InvalidText("cursor: this is not a `next` of the same search; start again without one")
     with snapshot(access, pinned) as now:
         tree = now.tree
         if now.revision == tree.revision:
@@ -161,7 +159,12 @@ def _candidates(
     """The best at a depth, best first, and whether there is nothing more."""
     asked = None if query.mode is Mode.SEMANTIC and vector else terms(text, asked=True)
     ranking = rank(now, query.wanted, asked, vector, depth)
-    found = {each.block_id: _candidate(each) for each in ranking.items}
+    found: dict[UUID, _Candidate] = {}
+    for each in ranking.items:
+        parts = {"bm25": each.bm25, "neighbours": each.neighbours}
+        if each.similarity is not None:
+            parts["similarity"] = each.similarity
+        found[each.block_id] = _Candidate(each.block_id, each.score, parts, each.facts)
     ended = ranking.ended
     if asked is not None:
         respelt = fuzzy.like(now, query.wanted, asked, ranking, text, depth)
@@ -172,20 +175,15 @@ def _candidates(
             candidate.parts["spelling"] = likeness
     _boost(found.values(), query, text, now.at)
     # Of equal ones the newer comes first: ids grow with time.
-    best = sorted(found.values(), key=lambda each: (each.score, each.block_id), reverse=True)
+    best = sorted(found.values(), key=lambda entry: (entry.score, entry.block_id), reverse=True)
     return best[: MAX_RANKED * depth], ended and len(best) <= MAX_RANKED * depth
-
-
-def _candidate(ranked: Ranked) -> _Candidate:
-    parts = {"bm25": ranked.bm25, "neighbours": ranked.neighbours}
-    if ranked.similarity is not None:
-        parts["similarity"] = ranked.similarity
-    return _Candidate(ranked.block_id, ranked.score, parts, ranked.facts)
 
 
 def _boost(found: Iterable[_Candidate], query: Query, text: str, now: datetime) -> None:
     """Add what other facts than words and meaning say for an entry."""
-    asked = f" {folded(' '.join(_bare(text)))} "
+    # Words without what stands around them.
+    words = (word.strip("?!.,;:\"'“”‘’()").removesuffix("'s").removesuffix("’s") for word in text.split())
+    asked = f" {folded(' '.join(words))} "
     about = asked_range(text, now.astimezone(query.zone))
     for candidate in found:
         facts = candidate.facts
@@ -199,12 +197,6 @@ def _boost(found: Iterable[_Candidate], query: Query, text: str, now: datetime) 
         trust = _CONFIDENCE.get(facts.confidence, 1.0)
         candidate.parts["confidence"] = trust
         candidate.score = (candidate.score + sum(extra.values())) * trust
-
-
-def _bare(text: str) -> Iterable[str]:
-    """Words of a query without what stands around them."""
-    for word in text.split():
-        yield word.strip("?!.,;:\"'“”‘’()").removesuffix("'s").removesuffix("’s")
 
 
 def _is_title(summary: str, asked: str) -> bool:
@@ -256,13 +248,6 @@ def _hits(now: Snapshot, page: Sequence[_Statement], text: str) -> list[Hit]:
         replace(hit, score=each.best.score, parts=each.best.parts, duplicates=each.duplicates)
         for each, hit in zip(page, hits, strict=True)
     ]
-
-
-def _start(cursor: str, query: Query, text: str) -> tuple[int, int]:
-    revision, start, fingerprint = after_rank(cursor)
-    if fingerprint != _fingerprint(query, text):
-        raise InvalidText("cursor: this is not a `next` of the same search; start again without one")
-    return start, revision
 
 
 def _fingerprint(query: Query, text: str) -> str:

@@ -70,7 +70,7 @@ def markdown(budget: int) -> Shape:
         opening=f"# Memory\n\n{_NOTE}\n\n" if framed else "",
         closing="",
         item=lambda piece, body: f"[{_head(piece)}]\n{quoted_lines(body)}\n",
-        begin=lambda part: f"## {_title(part)}\n\n" if framed else "",
+        begin=lambda part: f"## {part.replace('_', ' ').capitalize()}\n\n" if framed else "",
         end=_nothing,
     )
 
@@ -100,10 +100,6 @@ def messages(budget: int) -> Shape:
 
 def _nothing(part: Part) -> str:
     return ""
-
-
-def _title(part: Part) -> str:
-    return part.replace("_", " ").capitalize()
 
 
 def _head(piece: Piece) -> str:

@@ -137,7 +137,7 @@ def _weekday(found: re.Match[str], today: datetime) -> Range:
     """One of this week, of the last one, or else the last one of that name; today's is the last one unless "last"
     stands before it.
     """
-    day = _weekday_number(found["day"])
+    day = next(number for number, name in enumerate(_WEEKDAYS) if name.startswith(found["day"][:3]))
     groups = found.groupdict()
     if week := groups.get("week"):
         return _days(_week(today, week != "this").since, day, day + 1)
@@ -148,10 +148,6 @@ def _weekday(found: re.Match[str], today: datetime) -> Range:
     if which and not ago:
         ago = 7
     return _days(today, -ago, -ago + 1)
-
-
-def _weekday_number(name: str) -> int:
-    return next(number for number, day in enumerate(_WEEKDAYS) if day.startswith(name[:3]))
 
 
 def _ago(found: re.Match[str], today: datetime) -> Range:

@@ -6,7 +6,6 @@ their order, so whatever a tree lacks was added after its mark.
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import batched
 from uuid import UUID
@@ -87,34 +86,24 @@ def embed_tree(tree: Tree, limit: int = ENTRIES_AT_ONCE) -> int:
     model = embedder()
     if model is None:
         return 0
-    begun = _begin(tree, model)
-    if begun is None:
-        return 0
-    done = 0
-    for some in batched(_lacking(tree, model, begun, limit), _TEXTS_AT_ONCE, strict=False):
-        done += _embed(tree, model, some)
-    if done < limit and not begun.indexed:
-        done += ann_index.enter(tree, model, limit - done)
-    _settle(tree, model, begun)
-    return done
-
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """How far the model has got, whether the vectors are in the index, and the revision that the tree has."""
-
-    mark: int
-    indexed: bool
-    revision: int
-
-
-def _begin(tree: Tree, model: Embedder) -> _Begun | None:
-    """Read the mark, or make it; None when the tree is gone."""
     key = [tree.tenant_id, tree.pk]
     with unlocked_transaction(tree):
         execute(_MAKE_MARK, [uuid7(), model.name, *key])
         row = one(_BEGUN, [model.name, *key])
-    return _Begun(*row) if row else None
+    if row is None:
+        # The tree is gone.
+        return 0
+    mark, indexed, revision = row
+    with unlocked_transaction(tree), connection.cursor() as cursor:
+        cursor.execute(_LACKING, [*key, mark, revision, model.name, limit])
+        lacking = [block for (block,) in cursor.fetchall()]
+    done = 0
+    for some in batched(lacking, _TEXTS_AT_ONCE, strict=False):
+        done += _embed(tree, model, some)
+    if done < limit and not indexed:
+        done += ann_index.enter(tree, model, limit - done)
+    _settle(tree, model, mark, revision)
+    return done
 
 
 _MAKE_MARK = """
@@ -127,14 +116,6 @@ SELECT m.revision, m.indexed, t.revision
 FROM tree_tree t JOIN recall_embeddedtree m ON m.tenant_id = t.tenant_id AND m.tree_id = t.id AND m.model = %s
 WHERE t.tenant_id = %s AND t.id = %s
 """
-
-
-def _lacking(tree: Tree, model: Embedder, begun: _Begun, limit: int) -> list[UUID]:
-    with unlocked_transaction(tree), connection.cursor() as cursor:
-        cursor.execute(_LACKING, [tree.tenant_id, tree.pk, begun.mark, begun.revision, model.name, limit])
-        return [block for (block,) in cursor.fetchall()]
-
-
 _STANDS = f"b.kind = 'entry' AND {live_at_sql('b')} AND {visible_sql('b', 'now()')}"
 _WITHOUT_VECTOR = f"""
 FROM tree_block b
@@ -191,16 +172,17 @@ def _store(tree: Tree, model: Embedder, entries: Sequence[_Cut], vectors: Vector
     new = [[uuid7() for _ in places], [block for block, _ in places], [part for _, part in places]]
     texts = [as_halfvec(vector.tolist()) for vector in vectors]
     with unlocked_transaction(tree):
-        mark = _lock_mark(tree, model)
+        mark = one(_LOCK_MARK, [tree.tenant_id, tree.pk, model.name])
         if mark is None:
             return 0
-        indexed = model.dimensions if mark.indexed else 0
+        indexed = model.dimensions if mark[1] else 0
         row = one(_STORE, [*new, texts, tree.tenant_id, tree.pk, model.name, indexed])
     return row[0] if row else 0
 
 
 # Whoever stores or settles holds the mark: else vectors of an entry that is closed meanwhile could be stored after
-# another worker has deleted those of closed entries. Writers of the tree don't come here.
+# another worker has deleted those of closed entries. Writers of the tree don't come here. Nothing is found when the
+# tree is gone, or a worker with another model has finished it.
 _LOCK_MARK = """
 SELECT m.revision, m.indexed
 FROM tree_tree t JOIN recall_embeddedtree m ON m.tenant_id = t.tenant_id AND m.tree_id = t.id
@@ -228,34 +210,23 @@ SELECT count(DISTINCT block_id) FROM stored
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Mark:
-    revision: int
-    indexed: bool
-
-
-def _lock_mark(tree: Tree, model: Embedder) -> _Mark | None:
-    """None when the tree is gone, or a worker with another model has finished it."""
-    row = one(_LOCK_MARK, [tree.tenant_id, tree.pk, model.name])
-    return _Mark(*row) if row else None
-
-
-def _settle(tree: Tree, model: Embedder, begun: _Begun) -> None:
-    """Move the mark on, unless vectors are lacking still, and delete what is no longer wanted."""
+def _settle(tree: Tree, model: Embedder, seen: int, revision: int) -> None:
+    """Move the mark on to a revision, unless vectors are lacking still, and delete what is no longer wanted."""
     key = [tree.tenant_id, tree.pk]
     with unlocked_transaction(tree):
-        mark = _lock_mark(tree, model)
+        row = one(_LOCK_MARK, [*key, model.name])
         # Another worker may have been here, and may know of later revisions.
-        if mark is None or mark.revision > begun.mark:
+        if row is None or row[0] > seen:
             return
-        if one(_LACKS, [*key, mark.revision, begun.revision, model.name]):
+        mark, was_indexed = row
+        if one(_LACKS, [*key, mark, revision, model.name]):
             return
-        indexed = mark.indexed or ann_index.is_for(tree, model)
-        if indexed and not mark.indexed and ann_index.lacks(tree, model):
+        indexed = was_indexed or ann_index.is_for(tree, model)
+        if indexed and not was_indexed and ann_index.lacks(tree, model):
             return
-        execute(_DELETE_CLOSED, [*key, *key, mark.revision, model.name])
+        execute(_DELETE_CLOSED, [*key, *key, mark, model.name])
         execute(_DELETE_OTHERS, [*key, model.name])
-        execute(_MOVE_MARK, [begun.revision, indexed, *key, model.name])
+        execute(_MOVE_MARK, [revision, indexed, *key, model.name])
 
 
 _LACKS = f"SELECT 1 {_WITHOUT_VECTOR} LIMIT 1"

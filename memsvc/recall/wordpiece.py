@@ -100,20 +100,16 @@ class WordPiece:
         ids: list[int] = []
         start = 0
         while start < len(word):
-            end, piece = self._longest(word, start)
-            if piece is None:
+            prefix = "##" if start else ""
+            for end in range(len(word), start, -1):
+                piece = self._ids.get(prefix + word[start:end])
+                if piece is not None:
+                    break
+            else:
                 return [self._unknown]
             ids.append(piece)
             start = end
         return ids
-
-    def _longest(self, word: str, start: int) -> tuple[int, int | None]:
-        prefix = "##" if start else ""
-        for end in range(len(word), start, -1):
-            piece = self._ids.get(prefix + word[start:end])
-            if piece is not None:
-                return end, piece
-        return start, None
 
 
 @cache

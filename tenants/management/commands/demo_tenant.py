@@ -20,26 +20,22 @@ class Command(BaseCommand):
     def handle(self, **options: object) -> None:
         with transaction.atomic():
             tenant = Tenant.objects.filter(slug=SLUG).first()
-            lines = _existing(tenant) if tenant else _new_tenant()
-            lines += _admin_user()
-        self.stdout.write("\n".join(lines))
-
-
-def _new_tenant() -> list[str]:
-    tenant = create_tenant(slug=SLUG, name="Demo")
-    _, text = create_key(tenant=tenant, name="demo", scopes=[Scope.READ, Scope.WRITE, Scope.EXPORT])
-    return [f"API key of tenant '{SLUG}' (shown this once): {text}"]
-
-
-def _existing(tenant: Tenant) -> list[str]:
-    command = f"manage.py key_create {tenant.slug} --name NAME --scope read --scope write --scope export"
-    return [f"Tenant '{tenant.slug}' is there; its key was shown when it was made. A new one: {command}"]
-
-
-def _admin_user() -> list[str]:
-    if User.objects.filter(username=ADMIN).exists():
-        return [f"Admin user '{ADMIN}' is there. A new password: manage.py changepassword {ADMIN}"]
-    password = token_urlsafe(12)
-    user = User.objects.create_superuser(ADMIN, password=password)
-    set_member(tenant=Tenant.objects.get(slug=SLUG), user=user, role=Role.OWNER)
-    return [f"Admin login (shown this once): user '{ADMIN}', password '{password}'"]
+            if tenant is None:
+                tenant = create_tenant(slug=SLUG, name="Demo")
+                _, text = create_key(
+                    tenant=tenant, name="demo", scopes=[Scope.READ, Scope.WRITE, Scope.EXPORT]
+                )
+                of_tenant = f"API key of tenant '{SLUG}' (shown this once): {text}"
+            else:
+                command = f"manage.py key_create {SLUG} --name NAME --scope read --scope write --scope export"
+                of_tenant = (
+                    f"Tenant '{SLUG}' is there; its key was shown when it was made. A new one: {command}"
+                )
+            if User.objects.filter(username=ADMIN).exists():
+                of_user = f"Admin user '{ADMIN}' is there. A new password: manage.py changepassword {ADMIN}"
+            else:
+                password = token_urlsafe(12)
+                user = User.objects.create_superuser(ADMIN, password=password)
+                set_member(tenant=tenant, user=user, role=Role.OWNER)
+                of_user = f"Admin login (shown this once): user '{ADMIN}', password '{password}'"
+        self.stdout.write(f"{of_tenant}\n{of_user}")

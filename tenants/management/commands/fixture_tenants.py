@@ -11,8 +11,6 @@ from tenants.models import ApiKey, Tenant
 from tenants.scopes import Scope
 from tenants.services import create_key, create_tenant, revoke_key, suspend_tenant
 
-WRITER = (Scope.READ, Scope.WRITE, Scope.EXPORT)
-
 
 class Command(BaseCommand):
     help = (
@@ -41,36 +39,26 @@ class Command(BaseCommand):
 
 def _fixture(slug: str) -> dict[str, str]:
     tenant = create_tenant(slug=slug)
+    _, writer_text = _writer_key(tenant, "writer")
+    _, reader_text = create_key(tenant=tenant, name="reader", scopes=[Scope.READ])
+    revoked, revoked_text = _writer_key(tenant, "revoked")
+    revoke_key(key=revoked)
+    expired, expired_text = _writer_key(tenant, "expired")
+    # create_key refuses an expiry in the past.
+    ApiKey.objects.filter(pk=expired.pk).update(expires_at=timezone.now() - timedelta(days=1))
+    suspended = create_tenant(slug=f"{slug}-suspended")
+    _, suspended_text = _writer_key(suspended, "writer")
+    suspend_tenant(tenant=suspended)
     return {
         "id": str(tenant.pk),
         "slug": slug,
-        "key": _writer_key(tenant, "writer")[1],
-        "reader_key": create_key(tenant=tenant, name="reader", scopes=[Scope.READ])[1],
-        "revoked_key": _revoked_key(tenant),
-        "expired_key": _expired_key(tenant),
-        "suspended_tenant_key": _key_of_suspended_tenant(f"{slug}-suspended"),
+        "key": writer_text,
+        "reader_key": reader_text,
+        "revoked_key": revoked_text,
+        "expired_key": expired_text,
+        "suspended_tenant_key": suspended_text,
     }
 
 
 def _writer_key(tenant: Tenant, name: str) -> tuple[ApiKey, str]:
-    return create_key(tenant=tenant, name=name, scopes=WRITER)
-
-
-def _revoked_key(tenant: Tenant) -> str:
-    key, text = _writer_key(tenant, "revoked")
-    revoke_key(key=key)
-    return text
-
-
-def _expired_key(tenant: Tenant) -> str:
-    key, text = _writer_key(tenant, "expired")
-    # create_key refuses an expiry in the past.
-    ApiKey.objects.filter(pk=key.pk).update(expires_at=timezone.now() - timedelta(days=1))
-    return text
-
-
-def _key_of_suspended_tenant(slug: str) -> str:
-    tenant = create_tenant(slug=slug)
-    _, text = _writer_key(tenant, "writer")
-    suspend_tenant(tenant=tenant)
-    return text
+    return create_key(tenant=tenant, name=name, scopes=[Scope.READ, Scope.WRITE, Scope.EXPORT])

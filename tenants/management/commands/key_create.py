@@ -1,5 +1,5 @@
 from argparse import ArgumentParser
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
@@ -50,17 +50,16 @@ class Command(BaseCommand):
                 scopes=[Scope(scope) for scope in scopes],
                 tree=tree,
                 path_prefix=path_prefix,
-                expires_at=None if expires_in_days is None else _in_days(expires_in_days),
+                expires_at=None
+                if expires_in_days is None
+                else timezone.now() + timedelta(days=expires_in_days),
             )
         except TenantError as error:
             raise CommandError(str(error)) from error
+        except OverflowError:
+            raise CommandError(
+                "--expires-in-days is too large; leave it out for a key without end."
+            ) from None
         self.stderr.write(f"Made key '{key.name}' of tenant '{tenant}'. It is shown this once; keep it safe:")
         self.stdout.write(text)
         self.stderr.write(f"Revoke it with: manage.py key_revoke {key.prefix}")
-
-
-def _in_days(days: int) -> datetime:
-    try:
-        return timezone.now() + timedelta(days=days)
-    except OverflowError:
-        raise CommandError("--expires-in-days is too large; leave it out for a key without end.") from None

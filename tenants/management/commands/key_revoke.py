@@ -1,4 +1,5 @@
 from argparse import ArgumentParser
+from contextlib import suppress
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
@@ -18,26 +19,16 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, key: str, **options: object) -> None:
-        found = _find(key)
+        keys = ApiKey.objects.select_related("tenant")
+        prefix = key.removeprefix("msk_").partition("_")[0]
+        found = keys.filter(prefix=prefix).first()
+        if found is None:
+            with suppress(ValueError):
+                found = keys.filter(pk=UUID(key)).first()
+        if found is None:
+            # The argument may be a whole key by mistake: never repeat more than its public part.
+            raise CommandError(
+                f"There is no key '{prefix[:36]}'. The admin lists all keys with their prefixes."
+            )
         revoke_key(key=found)
         self.stdout.write(f"Revoked key '{found.name}' ({found.prefix}) of tenant '{found.tenant.slug}'.")
-
-
-def _find(text: str) -> ApiKey:
-    keys = ApiKey.objects.select_related("tenant")
-    prefix = text.removeprefix("msk_").partition("_")[0]
-    found = keys.filter(prefix=prefix).first()
-    if found is None and _is_uuid(text):
-        found = keys.filter(pk=text).first()
-    if found is None:
-        # The argument may be a whole key by mistake: never repeat more than its public part.
-        raise CommandError(f"There is no key '{prefix[:36]}'. The admin lists all keys with their prefixes.")
-    return found
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True
