@@ -214,15 +214,15 @@ def test_writing_changes_neither_entry_nor_revision(memory: Access) -> None:
 
 
 def test_a_tree_that_is_deleted_meanwhile_is_passed_over(memory: Access, stranger: Access) -> None:
-    (gone,), (placements,) = ids(memory, "kites"), ids(stranger, "kites")
+    (gone,), (stays,) = ids(memory, "kites"), ids(stranger, "kites")
     note_accesses(memory, [gone])
     ACCESS_COUNTS.flush()
     note_accesses(memory, [gone])
-    note_accesses(stranger, [placements])
+    note_accesses(stranger, [stays])
 
     delete_tree(memory)
 
-    assert counts(stranger, placements) == [1]
+    assert counts(stranger, stays) == [1]
     assert AccessCount.objects.count() == 1
 
 
@@ -349,12 +349,12 @@ def test_a_server_that_is_stopped_has_written() -> None:
 def test_a_tree_that_is_being_deleted_holds_up_nobody() -> None:
     memory = access_to(make_tenant())
     other = access_to(make_tenant())
-    (entry,), (placements,) = ids(memory, "kites"), ids(other, "kites")
+    (entry,), (stays,) = ids(memory, "kites"), ids(other, "kites")
     failed: list[Exception] = []
 
     def flush() -> None:
         note_accesses(memory, [entry])
-        note_accesses(other, [placements])
+        note_accesses(other, [stays])
         try:
             ACCESS_COUNTS.flush()
         except Exception as error:
@@ -371,4 +371,4 @@ def test_a_tree_that_is_being_deleted_holds_up_nobody() -> None:
         transaction.set_rollback(True)
 
     assert failed == []
-    assert counts(other, placements) == [1]
+    assert counts(other, stays) == [1]

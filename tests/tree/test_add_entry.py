@@ -187,13 +187,13 @@ def test_a_successor_of_a_temporary_entry_is_temporary(memory: Access) -> None:
 
     kept = services.supersede_entry(memory, SuccessorRequest(ids[0], "y"))
     added = add(memory, "y", supersedes=ids[1])
-    placements = services.supersede_entry(memory, SuccessorRequest(ids[2], "y", expires_at=None))
+    stays = services.supersede_entry(memory, SuccessorRequest(ids[2], "y", expires_at=None))
     own = services.supersede_entry(memory, SuccessorRequest(ids[3], "y", expires_at=later))
 
     wanted = [until, until, None, later]
-    assert [each.expires_at for each in (kept, added, placements, own)] == wanted
+    assert [each.expires_at for each in (kept, added, stays, own)] == wanted
     found = {each.entry.entry_id: each.expires_at for each in reads.list_entries(memory).items}
-    assert [found[each.entry.entry_id] for each in (kept, added, placements, own)] == wanted
+    assert [found[each.entry.entry_id] for each in (kept, added, stays, own)] == wanted
 
 
 def test_an_error_quotes_half_a_character_so_that_it_can_be_sent(memory: Access) -> None:
