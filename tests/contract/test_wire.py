@@ -39,6 +39,7 @@ SENT_REVISION = {
     "actor": {"kind": "key", "id": "k1", "name": "an agent"},
     "action": "entry.add",
     "message": "",
+    "run_id": "",
 }
 
 
