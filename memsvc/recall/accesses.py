@@ -19,8 +19,9 @@ from django.utils import timezone
 from memsvc.contract.entries import EntryRead
 from memsvc.database.batching import Batch
 from memsvc.database.ids import uuid7
+from memsvc.database.tenancy import enter_tenant
 from memsvc.recall.models import AccessCount
-from memsvc.tree import reads, statements
+from memsvc.tree import reads
 from memsvc.tree.access import Access
 from memsvc.tree.reads import EntryFilter
 from memsvc.tree.reads.entries import matching
@@ -78,7 +79,7 @@ class AccessCounts(Batch[_Entry, Accesses]):
         for (tenant_id, tree_id, entry_id), accesses in notes:
             trees.setdefault((tenant_id, tree_id), {})[entry_id] = accesses
         for (tenant_id, tree_id), entries in trees.items():
-            statements.enter(tenant_id)
+            enter_tenant(tenant_id)
             _write(tenant_id, tree_id, entries)
 
 

@@ -23,6 +23,7 @@ from django.db import (
 from psycopg.errors import LockNotAvailable
 
 from memsvc.contract.files import WriteWarning
+from memsvc.database.tenancy import enter_tenant
 from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Busy, TreeArchived, TreeError, TreeNotFound, Unavailable
@@ -95,7 +96,7 @@ def read_transaction(access: Access) -> Iterator[None]:
     with _transaction():
         # Within an outer transaction the level can't be chosen any more; that one has its own moment.
         is_nested = len(connection.savepoint_ids) > 0 or len(connection.atomic_blocks) > 1
-        enter = statements.enter if is_nested else statements.enter_snapshot
+        enter = enter_tenant if is_nested else statements.enter_snapshot
         enter(access.tree.tenant_id)
         yield
 
@@ -137,7 +138,7 @@ def locked_transaction(tree: Tree) -> Iterator[Tree]:
 def unlocked_transaction(tree: Tree) -> Iterator[None]:
     """A transaction for what is made out of a tree and is no part of it. It takes no lock: writers go on."""
     with _transaction():
-        statements.enter(tree.tenant_id)
+        enter_tenant(tree.tenant_id)
         yield
 
 

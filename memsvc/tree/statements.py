@@ -13,6 +13,7 @@ from django.db import connection
 from psycopg.types.json import Jsonb
 
 from memsvc.database.rows import columns, execute, instance, names, one, prepared
+from memsvc.database.tenancy import SET_TENANT
 from memsvc.format import BlockKind
 from memsvc.format.entries import trimmed_body
 from memsvc.format.terms import Terms, entry_terms
@@ -29,26 +30,18 @@ _BLOCK_NAMES = names(Block)
 _FILE, _BLOCK = len(names(File)), len(_BLOCK_NAMES)
 
 
-# The tenant is set for the transaction only: a setting of the session would reach whoever has the connection next.
-_SET_TENANT = "SELECT set_config('memsvc.tenant_id', %s, true)"
-
 # Bound by the client and not prepared, two statements may travel in one round trip.
-_SET_SNAPSHOT = f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; {_SET_TENANT}"
+_SET_SNAPSHOT = f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; {SET_TENANT}"
 
 # NO KEY: a plain FOR UPDATE would also hold up inserts that merely refer to the row.
 _LOCK_TREE = f"""
-{_SET_TENANT};
+{SET_TENANT};
 SELECT {columns(Tree, "t")} FROM tree_tree t WHERE tenant_id = %s AND id = %s FOR NO KEY UPDATE
 """
 
 
-def enter(tenant_id: UUID) -> None:
-    """Say whose rows this transaction is about."""
-    execute(_SET_TENANT, [str(tenant_id)])
-
-
 def enter_snapshot(tenant_id: UUID) -> None:
-    """The same as the first statement of a transaction that sees one moment and changes nothing."""
+    """Enter a tenant with the first statement of a transaction that sees one moment and changes nothing."""
     with connection.cursor() as cursor:
         cursor.execute(_SET_SNAPSHOT, [str(tenant_id)])
 
