@@ -3,7 +3,7 @@
 Production sets DATABASE_URL and never comes here. Importing this module, or building a `Cluster`, starts nothing.
 
 Only a Unix socket is opened, and only the account that started the server is let in, as the operating system names
-it: there is no password that could leak. It comes in as a database superuser, which row-level security does not bind.
+it: there is no password that could leak. It may come in as any role; the service comes in as one that owns nothing.
 """
 
 import argparse
@@ -36,6 +36,9 @@ MAJOR_VERSION = "18"
 PORT = 5432  # names the socket file; no TCP port is opened
 DATABASE = "memsvc"
 SUPERUSER = "postgres"
+SERVICE_ROLE, ADMIN_ROLE = "memsvc_app", "memsvc_admin"
+# Where the settings look for the URL of the service, the admin and the owner.
+URLS = ("DATABASE_URL", "DATABASE_ADMIN_URL", "DATABASE_OWNER_URL")
 MAX_SOCKET_PATH_BYTES = 100  # kernels stop at 104 to 108
 START_SECONDS = 120
 STOP_SECONDS = 60
@@ -253,11 +256,16 @@ class Cluster:
         """libpq connection parameters."""
         return {"host": str(self.socket_folder), "port": PORT, "user": SUPERUSER, "dbname": database}
 
-    def url(self, database: str = DATABASE) -> str:
-        """A URL for DATABASE_URL, or for `psql`."""
-        return (
-            f"postgresql://{SUPERUSER}@/{quote(database)}?host={quote(str(self.socket_folder))}&port={PORT}"
+    def url(self, database: str = DATABASE, *, user: str = SUPERUSER) -> str:
+        """A URL for the settings, or for `psql`."""
+        return f"postgresql://{user}@/{quote(database)}?host={quote(str(self.socket_folder))}&port={PORT}"
+
+    def urls(self, database: str = DATABASE) -> tuple[str, str, str]:
+        """For DATABASE_URL, DATABASE_ADMIN_URL and DATABASE_OWNER_URL."""
+        service, admin, owner = (
+            self.url(database, user=user) for user in (SERVICE_ROLE, ADMIN_ROLE, SUPERUSER)
         )
+        return service, admin, owner
 
     # The verbs.
 

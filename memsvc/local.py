@@ -31,7 +31,7 @@ def prepare(*, database: bool = True) -> None:
         cluster = embedded.cluster()
         if database:
             cluster.hold()
-        os.environ["DATABASE_URL"] = cluster.url()
+        os.environ |= dict(zip(embedded.URLS, cluster.urls(), strict=True))
 
 
 def _secrets(folder: Path) -> dict[str, str]:

@@ -170,8 +170,18 @@ def database(url: str) -> dict[str, Any]:
     }
 
 
-DATABASE_URL = read(env.str, "DATABASE_URL", "")
-DATABASES = {"default": database(DATABASE_URL or (embedded.cluster().url() if LOCAL else ""))}
+# Who serves, who shows the admin, and who migrates: memsvc/database/rights.py. A process that serves has no need of the
+# owner's.
+DATABASE_URL, DATABASE_ADMIN_URL, DATABASE_OWNER_URL = (
+    read(env.str, name, "") for name in ("DATABASE_URL", "DATABASE_ADMIN_URL", "DATABASE_OWNER_URL")
+)
+if LOCAL and not DATABASE_URL:
+    DATABASE_URL, DATABASE_ADMIN_URL, DATABASE_OWNER_URL = embedded.cluster().urls()
+DATABASES = {"default": database(DATABASE_URL), "admin": database(DATABASE_ADMIN_URL)}
+DATABASES["admin"]["OPTIONS"]["pool"] |= {"min_size": 0}
+if DATABASE_OWNER_URL:
+    DATABASES["owner"] = database(DATABASE_OWNER_URL)
+    del DATABASES["owner"]["OPTIONS"]["pool"]
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 MIGRATION_MODULES = {app: f"migrations.{app}" for app in ("tenants", "tree", "recall", "curation")}
 

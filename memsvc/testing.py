@@ -1,8 +1,8 @@
 """For the tests of programs that use memsvc: backends on new, empty trees, with nothing to set up.
 
-The first call starts a throw-away database (on the embedded PostgreSQL, or on the server of DATABASE_URL), and the
-first remote backend a real server on it; both end with the process. Where Django is configured already, as under
-pytest-django, its database is used as it is.
+The first call starts a throw-away database (on the embedded PostgreSQL, or on the server of DATABASE_OWNER_URL, which
+must be a superuser's there), and the first remote backend a real server on it; both end with the process. Where Django
+is configured already, as under pytest-django, its database is used as it is.
 """
 
 import atexit
@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Final
 import httpx
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from memsvc.embedded import Cluster, ClusterInUse, data_folder
+from memsvc.embedded import URLS, Cluster, ClusterInUse, data_folder
 
 if TYPE_CHECKING:
     from memsvc.agents import PostgresBackend, RemoteBackend
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _ROOT: Final = Path(__file__).resolve().parent.parent
 _START_SECONDS: Final = 60
 _STOP_SECONDS: Final = 30
+# On the embedded server.
+OWNER_ROLE: Final = "memsvc_owner"
 
 
 def fresh_backend(name: str | None = None) -> "PostgresBackend":
@@ -101,7 +103,8 @@ def running_server() -> Iterator[str]:
 
 def _start_server(listener: socket.socket, log: Path) -> subprocess.Popen[bytes]:
     # The listening socket is handed over, so that no other process can take the port in between.
-    environment = os.environ | {"DATABASE_URL": database_url(), "MEMSVC_BIND": f"fd://{listener.fileno()}"}
+    environment = os.environ | database_urls() | {"MEMSVC_BIND": f"fd://{listener.fileno()}"}
+    environment.pop("DATABASE_OWNER_URL", None)
     environment.pop("MEMSVC_POOL_SIZE", None)
     with log.open("wb") as output:
         return subprocess.Popen(
@@ -134,13 +137,16 @@ def _stop_server(server: subprocess.Popen[bytes]) -> None:
         server.wait()
 
 
-def database_url() -> str:
-    """DATABASE_URL for another process that works on Django's database here; under pytest-django the test database."""
-    from django.db import connection
+def database_urls() -> dict[str, str]:
+    """The variables for another process that works on Django's database here; under pytest-django the test database."""
+    from django.db import connections
 
-    parameters = connection.get_connection_params()
-    names = ("host", "port", "user", "password", "dbname")
-    return make_conninfo(**{name: parameters[name] for name in names if parameters.get(name)})
+    found = {}
+    for variable, alias in zip(URLS, ("default", "admin", "owner"), strict=True):
+        parameters = connections[alias].get_connection_params()
+        names = ("host", "port", "user", "password", "dbname")
+        found[variable] = make_conninfo(**{name: parameters[name] for name in names if parameters.get(name)})
+    return found
 
 
 @cache
@@ -150,7 +156,9 @@ def set_up() -> None:
 
     if settings.configured:
         return
-    database = _throw_away_database()
+    database = ExitStack()
+    atexit.register(database.close)
+    urls = database.enter_context(throw_away_database())
     # Settings read these once. What is set already stays.
     defaults = {
         "DJANGO_SETTINGS_MODULE": "memsvc.settings",
@@ -160,29 +168,54 @@ def set_up() -> None:
         "MEMSVC_POOL_SIZE": "20",
         "MEMSVC_LOG_LEVEL": "WARNING",
     }
-    os.environ |= defaults | dict(os.environ) | {"DATABASE_URL": database}
+    os.environ |= defaults | dict(os.environ) | urls
     import django
     from django.core.management import call_command
     from django.db import connections
 
     django.setup()
+    with Path(os.devnull).open("w") as nowhere:
+        call_command("database_roles", stdout=nowhere)
     call_command("migrate", verbosity=0)
     connections.close_all()
 
 
-def _throw_away_database() -> str:
-    """The URL of a new database, which is dropped when the process ends."""
-    server = os.environ.get("DATABASE_URL")
-    if not server:
-        cluster = Cluster(data_folder() / "test-pg")
-        cluster.hold("postgres")
-        atexit.register(_let_go, cluster)
-        server = cluster.url("postgres")
+@contextmanager
+def throw_away_database() -> Iterator[dict[str, str]]:
+    """A new database for the length of the block. Gives the variables with the URLs of the three that use it.
+
+    As in production the owner is no superuser; roles are made with `manage.py database_roles`.
+    """
     name = f"memsvc_testing_{os.getpid()}_{secrets.token_hex(3)}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    atexit.register(_drop_database, server, name)
-    return make_conninfo(server, dbname=name)
+    with ExitStack() as server:
+        if given := os.environ.get("DATABASE_OWNER_URL"):
+            superuser = given
+            urls = {variable: make_conninfo(os.environ.get(variable, ""), dbname=name) for variable in URLS}
+        else:
+            cluster = throw_away_cluster()
+            server.callback(_let_go, cluster)
+            cluster.hold("postgres")
+            superuser = cluster.url("postgres")
+            urls = dict(zip(URLS, cluster.urls(name), strict=True)) | {
+                "DATABASE_OWNER_URL": cluster.url(name, user=OWNER_ROLE)
+            }
+        owner = sql.Identifier(str(conninfo_to_dict(urls["DATABASE_OWNER_URL"])["user"]))
+        with psycopg.connect(superuser, autocommit=True) as connection:
+            # Several runs may come at the same time.
+            with suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
+                connection.execute(sql.SQL("CREATE ROLE {} LOGIN CREATEROLE").format(owner))
+            database = sql.Identifier(name)
+            connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(database, owner))
+        server.callback(_drop_database, superuser, name)
+        with psycopg.connect(make_conninfo(superuser, dbname=name)) as connection:
+            # The only one that is a superuser's to make.
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        yield urls
+
+
+def throw_away_cluster() -> Cluster:
+    """One for all runs that go on at the same time, each with a database of its own. The last one removes it."""
+    return Cluster(data_folder() / "test-pg")
 
 
 def _drop_database(server: str, name: str) -> None:

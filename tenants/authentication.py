@@ -58,21 +58,23 @@ def key_in_header(header: str) -> ApiKey | None:
 def valid_key(credentials: str) -> ApiKey | None:
     """The key with a text, with its tenant, if it opens anything now; one query at most."""
     text = parse_key_text(credentials) if len(credentials) <= MAX_HEADER_LENGTH else None
-    row = one(_KEY_WITH_PREFIX, [text.prefix]) if text else None
-    if text is None or row is None:
-        return None
-    tenant, key = instance(Tenant, row[:_TENANT]), instance(ApiKey, row[_TENANT:])
-    if tenant is None or key is None or not text.matches(key.digest):
-        return None
-    key.tenant = tenant
-    return key if key.is_valid else None
+    key = key_with_prefix(text.prefix) if text else None
+    return key if text and key and text.matches(key.digest) and key.is_valid else None
+
+
+def key_with_prefix(prefix: str) -> ApiKey | None:
+    """The key that has a public part, of whatever tenant, with that tenant."""
+    row = one(_KEY_WITH_PREFIX, [prefix])
+    key = instance(ApiKey, row[_TENANT:]) if row else None
+    tenant = instance(Tenant, row[:_TENANT]) if row else None
+    if key and tenant:
+        key.tenant = tenant
+    return key
 
 
 _TENANT = len(names(Tenant))
 _KEY_WITH_PREFIX = f"""
-SELECT {columns(Tenant, "t")}, {columns(ApiKey, "k")}
-FROM tenants_apikey k JOIN tenants_tenant t ON t.id = k.tenant_id
-WHERE k.prefix = %s
+SELECT {columns(Tenant, "(found.tenant)")}, {columns(ApiKey, "(found.key)")} FROM memsvc_key(%s) AS found
 """
 
 

@@ -11,6 +11,7 @@ from psycopg.errors import LockNotAvailable
 
 from memsvc.database.ids import uuid7
 from memsvc.database.rows import execute, one
+from memsvc.database.tenancy import enter_tenant, tenant_transaction
 from tenants.models import StoredAnswer, Tenant
 
 KEPT_FOR = timedelta(days=7)
@@ -45,6 +46,7 @@ def claim(tenant: Tenant, key: str, fingerprint: str) -> UUID | None:
     """
     claimed = uuid7()
     owner = tenant.pk
+    enter_tenant(owner)
     try:
         found = one(_CLAIM, [claimed, owner, key, fingerprint])
     except OperationalError as error:
@@ -70,7 +72,8 @@ def keep(
 
 
 def stored(tenant: Tenant, key: str) -> StoredAnswer | None:
-    return StoredAnswer.objects.filter(tenant=tenant, key=key).first()
+    with tenant_transaction(tenant.pk):
+        return StoredAnswer.objects.filter(tenant=tenant, key=key).first()
 
 
 def forget_tree(tenant_id: UUID, tree_id: UUID) -> None:
@@ -86,7 +89,14 @@ def redact_answers(tenant_id: UUID, tree_id: UUID) -> None:
 
 def purge() -> int:
     """Delete all answers that are older than a week, of every tenant; how many those were."""
-    return StoredAnswer.objects.filter(created_at__lt=_oldest()).delete()[0]
+    before, purged = _oldest(), 0
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT memsvc_tenants_with_answers(%s)", [before])
+        tenants = [tenant_id for (tenant_id,) in cursor.fetchall()]
+    for tenant_id in tenants:
+        with tenant_transaction(tenant_id):
+            purged += StoredAnswer.objects.filter(tenant_id=tenant_id, created_at__lt=before).delete()[0]
+    return purged
 
 
 def _oldest() -> datetime:

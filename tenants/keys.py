@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from memsvc.contract.errors import ErrorCode
+from memsvc.database.tenancy import tenant_transaction
 from tenants.models import ApiKey
 from tenants.scopes import Scope
 from tenants.services import TenantError, create_key, revoke_key
@@ -32,8 +32,16 @@ class BeyondOwnKey(TenantError):
     code = ErrorCode.FORBIDDEN
 
 
-def keys_seen_by(own: ApiKey) -> QuerySet[ApiKey]:
-    """The keys of the tenant that open nothing outside of what `own` opens, newest first."""
+def keys_seen_by(own: ApiKey, *, before: UUID | None = None, limit: int) -> list[ApiKey]:
+    """Up to `limit` keys of the tenant that open nothing outside of what `own` opens, newest first."""
+    keys = _seen_by(own)
+    if before is not None:
+        keys = keys.filter(pk__lt=before)
+    with tenant_transaction(own.tenant_id):
+        return list(keys[:limit])
+
+
+def _seen_by(own: ApiKey) -> QuerySet[ApiKey]:
     keys = ApiKey.objects.filter(tenant_id=own.tenant_id).order_by("-pk")
     if own.tree:
         keys = keys.filter(tree=own.tree)
@@ -44,7 +52,8 @@ def keys_seen_by(own: ApiKey) -> QuerySet[ApiKey]:
 
 def key_seen_by(own: ApiKey, key_id: UUID) -> ApiKey:
     """Raises `KeyNotFound`."""
-    key = keys_seen_by(own).filter(pk=key_id).first()
+    with tenant_transaction(own.tenant_id):
+        key = _seen_by(own).filter(pk=key_id).first()
     if key is None:
         raise KeyNotFound
     return key
@@ -60,7 +69,7 @@ def issue_key(
     expires_at: datetime | None = None,
 ) -> tuple[ApiKey, str]:
     """A new key and its text, as `create_key` makes it. Raises `BeyondOwnKey` and `InvalidKey`."""
-    with transaction.atomic():
+    with tenant_transaction(own.tenant_id):
         key, text = create_key(
             tenant=own.tenant,
             name=name,
@@ -75,7 +84,7 @@ def issue_key(
 
 def rotate_key(*, own: ApiKey, key_id: UUID, overlap: timedelta) -> tuple[ApiKey, str]:
     """A new key in the place of another, which works on for the overlap. Raises `KeyNotFound` and `KeyEnded`."""
-    with transaction.atomic():
+    with tenant_transaction(own.tenant_id):
         old = key_seen_by(own, key_id)
         # Of two rotations at once, the second finds what the first left.
         old = ApiKey.objects.select_for_update(of=("self",)).select_related("tenant").get(pk=old.pk)

@@ -3,6 +3,7 @@
 import atexit
 from dataclasses import dataclass
 from datetime import date, datetime
+from itertools import groupby
 from typing import override
 from uuid import UUID
 
@@ -12,6 +13,7 @@ from django.utils import timezone
 
 from memsvc.database.batching import Batch
 from memsvc.database.ids import uuid7
+from memsvc.database.tenancy import enter_tenant
 from tenants.models import ApiKey
 
 
@@ -24,12 +26,12 @@ class Use:
     requests: int = 1
 
 
-# Requests are counted per key and day.
-type _KeyAndDay = tuple[UUID, date]
+# Requests are counted per key and day; the tenant says where that is.
+type _KeyAndDay = tuple[UUID, UUID, date]
 
 _COUNT = """
 INSERT INTO tenants_keyusage (id, tenant_id, key_id, day, requests)
-SELECT %s, tenant_id, id, %s, %s FROM tenants_apikey WHERE id = %s
+SELECT %s, tenant_id, id, %s, %s FROM tenants_apikey WHERE tenant_id = %s AND id = %s
 ON CONFLICT (tenant_id, day, key_id) DO UPDATE SET requests = tenants_keyusage.requests + excluded.requests
 """
 
@@ -41,7 +43,7 @@ class LastUses(Batch[_KeyAndDay, Use]):
 
     def note_use(self, key: ApiKey, ip: str | None) -> None:
         now = timezone.now()
-        self.note([((key.pk, now.date()), Use(now, ip))])
+        self.note([((key.tenant_id, key.pk, now.date()), Use(now, ip))])
 
     @override
     def together(self, one: Use, other: Use) -> Use:
@@ -51,12 +53,14 @@ class LastUses(Batch[_KeyAndDay, Use]):
     @override
     def write(self, notes: list[tuple[_KeyAndDay, Use]]) -> None:
         """A later time that another process wrote stays."""
-        for key_id, use in {key_id: use for (key_id, _), use in notes}.items():
-            earlier = Q(last_used_at=None) | Q(last_used_at__lt=use.at)
-            ApiKey.objects.filter(earlier, pk=key_id).update(last_used_at=use.at, last_used_ip=use.ip)
-        with connection.cursor() as cursor:
-            for (key_id, day), use in notes:
-                cursor.execute(_COUNT, [uuid7(), day, use.requests, key_id])
+        for tenant_id, of_tenant in groupby(notes, key=lambda note: note[0][0]):
+            enter_tenant(tenant_id)
+            for (_, key_id, day), use in of_tenant:
+                earlier = Q(last_used_at=None) | Q(last_used_at__lt=use.at)
+                keys = ApiKey.objects.filter(earlier, tenant_id=tenant_id, pk=key_id)
+                keys.update(last_used_at=use.at, last_used_ip=use.ip)
+                with connection.cursor() as cursor:
+                    cursor.execute(_COUNT, [uuid7(), day, use.requests, tenant_id, key_id])
 
 
 LAST_USES = LastUses()

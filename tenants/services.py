@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from datetime import datetime
 from unicodedata import normalize
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection
 from django.utils import timezone
 
 from memsvc.contract.errors import ErrorCode, Refused
+from memsvc.database.rows import columns, instance
+from memsvc.database.tenancy import tenant_transaction
 from memsvc.format import FormatError, canonical_folder, checked_text
 from tenants.models import SLUG_PATTERN, ApiKey, Membership, Role, Tenant, User
 from tenants.scopes import Scope
@@ -49,21 +51,32 @@ def create_tenant(*, slug: str, name: str = "") -> Tenant:
         name = checked_text(name or slug, field="name", max_bytes=MAX_TENANT_NAME_BYTES)
     except FormatError as error:
         raise InvalidTenant(str(error)) from error
+    tenant = Tenant(slug=slug, name=name)
     try:
-        with transaction.atomic():
-            return Tenant.objects.create(slug=slug, name=name)
+        with tenant_transaction(tenant.pk):
+            tenant.save(force_insert=True)
+            return tenant
     except IntegrityError as error:
         raise TenantExists(slug) from error
 
 
+def all_tenants() -> list[Tenant]:
+    """Every tenant by its slug, for those who run the service."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {columns(Tenant, 't')} FROM memsvc_tenants() AS t")
+        return [tenant for row in cursor.fetchall() if (tenant := instance(Tenant, row))]
+
+
 def suspend_tenant(*, tenant: Tenant) -> None:
     """Shut out all its keys, from the next request on; what it stored stays. A second call changes nothing."""
-    Tenant.objects.filter(pk=tenant.pk, suspended_at=None).update(suspended_at=timezone.now())
-    tenant.refresh_from_db(fields=["suspended_at"])
+    with tenant_transaction(tenant.pk):
+        Tenant.objects.filter(pk=tenant.pk, suspended_at=None).update(suspended_at=timezone.now())
+        tenant.refresh_from_db(fields=["suspended_at"])
 
 
 def resume_tenant(*, tenant: Tenant) -> None:
-    Tenant.objects.filter(pk=tenant.pk).update(suspended_at=None)
+    with tenant_transaction(tenant.pk):
+        Tenant.objects.filter(pk=tenant.pk).update(suspended_at=None)
     tenant.suspended_at = None
 
 
@@ -76,19 +89,22 @@ def keep_history(*, tenant: Tenant, days: int | None) -> None:
         raise InvalidTenant(
             f"History is kept for 1 to {MAX_HISTORY_DAYS} days, or all of it; not for {days}."
         )
-    Tenant.objects.filter(pk=tenant.pk).update(history_days=days)
+    with tenant_transaction(tenant.pk):
+        Tenant.objects.filter(pk=tenant.pk).update(history_days=days)
     tenant.history_days = days
 
 
 def set_member(*, tenant: Tenant, user: User, role: Role) -> Membership:
     """Give a person this role in a tenant, in place of the one they had."""
-    membership, _ = Membership.objects.update_or_create(tenant=tenant, user=user, defaults={"role": role})
+    with tenant_transaction(tenant.pk):
+        membership, _ = Membership.objects.update_or_create(tenant=tenant, user=user, defaults={"role": role})
     return membership
 
 
 def remove_member(*, membership: Membership) -> None:
     """Take a person out of a tenant; the account stays. A second call changes nothing."""
-    Membership.objects.filter(pk=membership.pk).delete()
+    with tenant_transaction(membership.tenant_id):
+        Membership.objects.filter(pk=membership.pk).delete()
 
 
 def create_key(
@@ -125,11 +141,13 @@ def create_key(
         )
     except ValueError as error:
         raise InvalidKey(str(error)) from error
-    key.save(force_insert=True)
+    with tenant_transaction(tenant.pk):
+        key.save(force_insert=True)
     return key, text.text
 
 
 def revoke_key(*, key: ApiKey) -> None:
     """Shut a key out from the next request on, for good. A second call keeps the first time."""
-    ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now())
-    key.refresh_from_db(fields=["revoked_at"])
+    with tenant_transaction(key.tenant_id):
+        ApiKey.objects.filter(pk=key.pk, revoked_at=None).update(revoked_at=timezone.now())
+        key.refresh_from_db(fields=["revoked_at"])

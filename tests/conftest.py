@@ -1,25 +1,27 @@
-"""What all tests share: a throw-away PostgreSQL, and the real server on it for tests that go over HTTP."""
+"""What all tests share: a throw-away PostgreSQL, and the real server on it for tests that go over HTTP.
+
+Tests run as the role that serves in production, so a test that looks at rows enters their tenant as the service does:
+`memsvc.database.tenancy`. What makes and empties the database does so as others.
+"""
 
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import suppress
+from io import StringIO
 
 import django
+import psycopg
 import pytest
+from django.core.management import call_command
 from django.db import connections
 from django.db.backends.postgresql.operations import DatabaseOperations
+from django.test import TransactionTestCase
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from memsvc import testing
-from memsvc.embedded import Cluster, ClusterInUse, data_folder
+from memsvc.embedded import URLS
 from tests.servers import hurry
-
-# One cluster for all runs going on at the same time, each with a database of its own. The last one removes it.
-# DATABASE_URL, where given, is the server to make the test database on. Where tests run in several processes, the
-# one that only gives out work has named ours already.
-cluster = Cluster(data_folder() / "test-pg")
-own_server = os.environ.get("DATABASE_URL", "") in ("", cluster.url("postgres"))
 
 # Settings read these once, so they come before everything that imports Django's settings. The secrets stay what they
 # are where another process of the tests has made them: there the settings have been read already.
@@ -33,35 +35,60 @@ os.environ |= {
     # Emptying tables and dropping the database sync files, which takes long where others write.
     "MEMSVC_STATEMENT_TIMEOUT": "120000",
 }
-if own_server:
-    os.environ["DATABASE_URL"] = cluster.url("postgres")
 
 # Here, because pytest loads the conftest files of sub-folders, which may import models, before it configures Django.
 django.setup()
 
+from memsvc.database.tenancy import tenant_transaction  # noqa: E402
 from memsvc.recall.accesses import ACCESS_COUNTS  # noqa: E402
 from tenants.last_use import LAST_USES  # noqa: E402
+from tenants.services import all_tenants  # noqa: E402
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings() -> Iterator[None]:
-    """pytest-django's hook before it makes the test database; runs that need none start no server."""
-    connections["default"].settings_dict["TEST"]["NAME"] = f"test_memsvc_{os.getpid()}_{secrets.token_hex(3)}"
-    # What tells this process's sessions from those of the servers that it starts.
-    connections["default"].settings_dict["OPTIONS"]["application_name"] = f"tests of {os.getpid()}"
-    if not own_server:
+def django_db_setup(django_db_blocker: pytest.FixtureRequest) -> Iterator[None]:
+    """pytest-django's hook that makes the test database; runs that need none start no server."""
+    with testing.throw_away_database() as urls:
+        if not os.environ.get("DATABASE_OWNER_URL"):
+            hurry(testing.throw_away_cluster())
+        for variable, alias in zip(URLS, ("default", "admin", "owner"), strict=True):
+            given = conninfo_to_dict(urls[variable])
+            names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
+            connections[alias].settings_dict |= {name: given.get(key, "") for name, key in names.items()}
+            # What tells this process's sessions from those of the servers that it starts.
+            connections[alias].settings_dict["OPTIONS"]["application_name"] = f"tests of {os.getpid()}"
+        # For servers and commands that are started: they get by without the owner.
+        os.environ |= {variable: urls[variable] for variable in URLS[:2]}
+        with django_db_blocker.unblock():
+            call_command("database_roles", stdout=StringIO())
+            call_command("migrate", verbosity=0)
         yield
-        return
-    cluster.hold("postgres")
-    hurry(cluster)
-    yield
-    with suppress(ClusterInUse):
-        cluster.remove()
+        with django_db_blocker.unblock():
+            connections.close_all()
+
+
+@pytest.fixture(scope="session")
+def superuser(django_db_setup: None) -> Iterator[psycopg.Connection]:
+    """A connection to the test database that no policy binds: for what a test has to see or do from outside."""
+    given = os.environ.get("DATABASE_OWNER_URL") or testing.throw_away_cluster().url("postgres")
+    name = str(connections["default"].settings_dict["NAME"])
+    with psycopg.connect(make_conninfo(given, dbname=name), autocommit=True) as connection:
+        yield connection
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _emptied_by_deleting() -> Iterator[None]:
-    """Empty the tables after a test row by row, without foreign keys looking on.
+def _one_database() -> Iterator[None]:
+    """The aliases are roles on one database: a test uses any of them, and what it left is deleted once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_add_databases_failures", classmethod(lambda cls: None))
+        patch.setattr(TransactionTestCase, "_remove_databases_failures", classmethod(lambda cls: None))
+        patch.setattr(TransactionTestCase, "_databases_names", lambda *args, **options: ["default"])
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _emptied_by_deleting(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Empty the tables after a test row by row, without foreign keys and policies looking on.
 
     TRUNCATE makes every table and index anew, which takes longer for the few rows of a test, and its locks can
     deadlock with what a server still writes.
@@ -70,11 +97,18 @@ def _emptied_by_deleting() -> Iterator[None]:
     def statements(
         self: DatabaseOperations, style: object, tables: list[str], **options: object
     ) -> list[str]:
-        rows = [f"DELETE FROM {self.quote_name(table)};" for table in tables]
-        return ["SET LOCAL session_replication_role = replica;", *rows]
+        return [f"DELETE FROM {self.quote_name(table)}" for table in tables if table != "django_migrations"]
+
+    def execute(self: DatabaseOperations, statements: list[str]) -> None:
+        connection = request.getfixturevalue("superuser")
+        with connection.transaction():
+            connection.execute("SET LOCAL session_replication_role = replica")
+            for statement in statements:
+                connection.execute(statement)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DatabaseOperations, "sql_flush", statements)
+        patch.setattr(DatabaseOperations, "execute_sql_flush", execute)
         yield
 
 
@@ -100,9 +134,10 @@ def _counts_hold(request: pytest.FixtureRequest) -> Iterator[None]:
     # A test may end in a transaction that nothing but a rollback can end.
     if used.connection is not None and used.connection.info.transaction_status is TransactionStatus.INERROR:
         return
-    with used.cursor() as cursor:
-        cursor.execute(_MISCOUNTED)
-        assert cursor.fetchall() == []
+    for tenant in all_tenants():
+        with tenant_transaction(tenant.pk), used.cursor() as cursor:
+            cursor.execute(_MISCOUNTED)
+            assert cursor.fetchall() == []
 
 
 _MISCOUNTED = """
@@ -118,7 +153,7 @@ FROM tree_tree t CROSS JOIN LATERAL (
 @pytest.fixture(scope="session")
 def database_url(django_db_setup: None) -> str:
     """DATABASE_URL for other processes that work on the test database."""
-    return testing.database_url()
+    return testing.database_urls()["DATABASE_URL"]
 
 
 @pytest.fixture(scope="session")

@@ -54,10 +54,9 @@ class KeysView(NewKeyView):
     queries = {"GET": PageQuery}
 
     def get(self, request: Request) -> Response:
-        found, limit = keys.keys_seen_by(self.caller.key), self.params["limit"]
-        if self.params["cursor"] is not None:
-            found = found.filter(pk__lt=after_id(self.params["cursor"]))
-        rows = list(found[: limit + 1])
+        cursor, limit = self.params["cursor"], self.params["limit"]
+        before = None if cursor is None else after_id(cursor)
+        rows = keys.keys_seen_by(self.caller.key, before=before, limit=limit + 1)
         more = cursor_of_id(rows[limit - 1].pk) if len(rows) > limit else None
         return answer(Page([*map(key_info, rows[:limit])], more), Page[KeyInfo])
 

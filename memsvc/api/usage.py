@@ -13,6 +13,7 @@ from memsvc.api.trees import require_every_tree
 from memsvc.api.views import TenantView
 from memsvc.contract.accounts import UsagePage
 from memsvc.contract.requests import MAX_PAGE
+from memsvc.database.tenancy import tenant_transaction
 from memsvc.tree.cursors import after_day, cursor_of_day
 from memsvc.tree.trees import measure_all
 from tenants.models import KeyUsage
@@ -59,6 +60,7 @@ class UsageView(TenantView):
             day, key_id = after_day(params["cursor"])
             usage = usage.filter(Q(day__lt=day) | Q(day=day, key_id__lt=key_id))
         limit = params["limit"]
-        rows = list(usage.order_by("-day", "-key_id")[: limit + 1])
+        with tenant_transaction(self.caller.tenant.pk):
+            rows = list(usage.order_by("-day", "-key_id")[: limit + 1])
         last = rows[limit - 1] if len(rows) > limit else None
         return rows[:limit], cursor_of_day(last.day, last.key_id) if last else None

@@ -13,7 +13,8 @@ from uuid import UUID
 from django.db import connection
 
 from memsvc.database.ids import uuid7
-from memsvc.database.rows import columns, execute, instance, one
+from memsvc.database.rows import execute, one
+from memsvc.database.tenancy import tenant_transaction
 from memsvc.format.entries import trimmed_body
 from memsvc.recall import ann_index
 from memsvc.recall.chunking import chunks
@@ -62,18 +63,8 @@ def stale_trees(limit: int) -> list[Tree]:
     if model is None:
         return []
     with connection.cursor() as cursor:
-        cursor.execute(_STALE_TREES, [model.name, limit])
-        return [tree for row in cursor.fetchall() if (tree := instance(Tree, row))]
-
-
-# In random order, so that no tree waits behind others whose jobs fail.
-_STALE_TREES = f"""
-SELECT {columns(Tree, "t")}
-FROM tree_tree t
-LEFT JOIN recall_embeddedtree m ON m.tenant_id = t.tenant_id AND m.tree_id = t.id AND m.model = %s
-WHERE t.revision > coalesce(m.revision, 0)
-ORDER BY random() LIMIT %s
-"""
+        cursor.execute("SELECT tenant_id, tree_id FROM memsvc_stale_trees(%s, %s)", [model.name, limit])
+        return [Tree(tenant_id=tenant_id, pk=tree_id) for tenant_id, tree_id in cursor.fetchall()]
 
 
 def embed_tree(tree: Tree, limit: int = ENTRIES_AT_ONCE) -> int:
@@ -253,6 +244,14 @@ UPDATE recall_embeddedtree SET revision = %s, indexed = %s WHERE tenant_id = %s 
 def forget_expired() -> int:
     """Delete the vectors, of all tenants, whose entries have expired. Returns how many these were."""
     with connection.cursor() as cursor:
-        cursor.execute(f"DELETE FROM recall_vector v WHERE {expired_sql('v', 'now()')}")
-        deleted: int = cursor.rowcount
+        cursor.execute("SELECT memsvc_tenants_with_expired_vectors()")
+        tenants = [tenant_id for (tenant_id,) in cursor.fetchall()]
+    deleted = 0
+    for tenant_id in tenants:
+        with tenant_transaction(tenant_id), connection.cursor() as cursor:
+            cursor.execute(_FORGET_EXPIRED, [tenant_id])
+            deleted += cursor.rowcount
     return deleted
+
+
+_FORGET_EXPIRED = f"DELETE FROM recall_vector v WHERE v.tenant_id = %s AND {expired_sql('v', 'now()')}"

@@ -88,25 +88,7 @@ def trees_to_prune(tenants: Sequence[Tenant], now: datetime) -> list[tuple[Tree,
     return [(tree, befores[tree.tenant_id]) for tree in trees]
 
 
-# Revisions are made in the order of their numbers: where the next one is too young to begin with, all are.
-_TO_PRUNE = f"""
-SELECT {columns(Tree, "t")}
-FROM unnest(%s::uuid[], %s::timestamptz[]) WITH ORDINALITY AS kept (tenant_id, before, place)
-JOIN tree_tree t USING (tenant_id)
-WHERE (
-    SELECT at FROM tree_revision r WHERE r.tenant_id = t.tenant_id AND r.tree_id = t.id AND r.number > t.history_from
-    ORDER BY r.number LIMIT 1
-) < kept.before
-OR EXISTS (
-    SELECT FROM tree_block b
-    WHERE b.tenant_id = t.tenant_id AND b.tree_id = t.id AND b.removed_in <= t.history_from
-)
-OR EXISTS (
-    SELECT FROM tree_file f
-    WHERE f.tenant_id = t.tenant_id AND f.tree_id = t.id AND f.removed_in <= t.history_from
-)
-ORDER BY kept.place, t.name
-"""
+_TO_PRUNE = f"SELECT {columns(Tree, '(found.tree)')} FROM memsvc_trees_to_prune(%s, %s) AS found"
 
 
 def _remember_lines(tree: Tree, horizon: int, progress: Progress) -> None:

@@ -55,13 +55,19 @@ def lock_tree(tree: Tree) -> Tree | None:
     return instance(Tree, row) if row else None
 
 
+# What is sent together is one transaction, also where none has begun.
 _TREE_NAMED = f"""
+{SET_TENANT};
 SELECT {columns(Tree, "t")} FROM tree_tree t WHERE tenant_id = %s AND name = %s
 """
 
 
 def tree_named(tenant_id: UUID, name: str) -> Tree | None:
-    row = one(_TREE_NAMED, [tenant_id, name])
+    """A tenant's tree by its name; enters the tenant by itself."""
+    with connection.cursor() as cursor:
+        cursor.execute(_TREE_NAMED, [str(tenant_id), tenant_id, name])
+        cursor.nextset()
+        row = cursor.fetchone()
     return instance(Tree, row) if row else None
 
 

@@ -7,12 +7,13 @@ from datetime import datetime
 from types import MappingProxyType
 from uuid import UUID
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, connection
 from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from memsvc.contract.accounts import LANGUAGES, Stored
 from memsvc.contract.files import Page
+from memsvc.database.tenancy import tenant_transaction
 from memsvc.format import InvalidText, checked_text
 from memsvc.tree import statements
 from memsvc.tree.access import Access
@@ -48,7 +49,8 @@ def tree_of(tenant: Tenant, name: str = DEFAULT_TREE) -> Tree:
         return tree
     if name != DEFAULT_TREE:
         raise TreeNotFound(name)
-    return Tree.objects.get_or_create(tenant=tenant, name=DEFAULT_TREE)[0]
+    with tenant_transaction(tenant.pk):
+        return Tree.objects.get_or_create(tenant=tenant, name=DEFAULT_TREE)[0]
 
 
 def create_tree(
@@ -75,7 +77,7 @@ def create_store(
 
 def _created(tree: Tree) -> Tree:
     try:
-        with transaction.atomic():
+        with tenant_transaction(tree.tenant_id):
             tree.save(force_insert=True)
     except IntegrityError as error:
         raise TreeExists(tree.name) from error
@@ -83,7 +85,8 @@ def _created(tree: Tree) -> Tree:
 
 
 def list_trees(tenant: Tenant) -> list[Tree]:
-    return list(Tree.objects.filter(tenant=tenant).order_by("name"))
+    with tenant_transaction(tenant.pk):
+        return list(Tree.objects.filter(tenant=tenant).order_by("name"))
 
 
 def trees_page(
@@ -95,7 +98,8 @@ def trees_page(
         trees = trees.filter(name=only)
     if cursor is not None:
         trees = trees.filter(name__gt=after_text(cursor))
-    found = list(trees[: limit + 1])
+    with tenant_transaction(tenant.pk):
+        found = list(trees[: limit + 1])
     items = found[:limit]
     return Page(items, cursor_of_text(items[-1].name) if len(found) > limit else None)
 
@@ -112,7 +116,8 @@ class StoreFilter:
 
 def store_with_id(tenant: Tenant, tree_id: UUID) -> Tree:
     """A tree by its id. Raises `StoreNotFound`."""
-    tree = Tree.objects.filter(tenant=tenant, pk=tree_id).first()
+    with tenant_transaction(tenant.pk):
+        tree = Tree.objects.filter(tenant=tenant, pk=tree_id).first()
     if tree is None:
         raise StoreNotFound
     return tree
@@ -134,7 +139,8 @@ def stores_page(
     if cursor is not None:
         at, row_id = after_entry(cursor)
         trees = trees.filter(Q(created_at__lt=at) | Q(created_at=at, pk__lt=row_id))
-    found = list(trees[: limit + 1])
+    with tenant_transaction(tenant.pk):
+        found = list(trees[: limit + 1])
     items = found[:limit]
     more = cursor_of_entry(items[-1].created_at, items[-1].pk) if len(found) > limit else None
     return Page(items, more)
@@ -156,9 +162,10 @@ def measure(access: Access) -> TreeSize:
 
 def measure_all(tenant: Tenant) -> Stored:
     """How many trees a tenant has, and how much is in all of them together."""
-    live = File.objects.filter(tenant=tenant).live_at(None).aggregate(count=Count("pk"), size=Sum("size"))
-    entries = Block.objects.filter(tenant=tenant).live_at(None).entries().visible().count()
-    trees = Tree.objects.filter(tenant=tenant).count()
+    with tenant_transaction(tenant.pk):
+        live = File.objects.filter(tenant=tenant).live_at(None).aggregate(count=Count("pk"), size=Sum("size"))
+        entries = Block.objects.filter(tenant=tenant).live_at(None).entries().visible().count()
+        trees = Tree.objects.filter(tenant=tenant).count()
     return Stored(trees=trees, files=live["count"], entries=entries, bytes=live["size"] or 0)
 
 

@@ -5,6 +5,7 @@ import sys
 from django.core.management.base import CommandError, OutputWrapper
 
 from tenants.models import Tenant
+from tenants.services import all_tenants
 
 _STEPS_A_LINE = 100
 _BAR_WIDTH = 30
@@ -12,9 +13,10 @@ _BAR_WIDTH = 30
 
 def tenant_named(slug: str) -> Tenant:
     """The tenant with this slug, or an error that says how to find or make one."""
-    tenant = Tenant.objects.filter(slug=slug).first()
+    tenants = {tenant.slug: tenant for tenant in all_tenants()}
+    tenant = tenants.get(slug)
     if tenant is None:
-        known = ", ".join(Tenant.objects.order_by("slug").values_list("slug", flat=True)[:20])
+        known = ", ".join([*tenants][:20])
         hint = f"Known: {known}." if known else "None exists yet."
         raise CommandError(
             f"There is no tenant '{slug}'. {hint} Make it with: manage.py tenant_create {slug}"

@@ -3,9 +3,9 @@ from secrets import token_urlsafe
 from django.core.management.base import BaseCommand
 from django.db import transaction
 
-from tenants.models import Role, Tenant, User
+from tenants.models import Role, User
 from tenants.scopes import Scope
-from tenants.services import create_key, create_tenant, set_member
+from tenants.services import all_tenants, create_key, create_tenant, set_member
 
 SLUG = "demo"
 ADMIN = "admin"
@@ -19,7 +19,7 @@ class Command(BaseCommand):
 
     def handle(self, **options: object) -> None:
         with transaction.atomic():
-            tenant = Tenant.objects.filter(slug=SLUG).first()
+            tenant = next((each for each in all_tenants() if each.slug == SLUG), None)
             if tenant is None:
                 tenant = create_tenant(slug=SLUG, name="Demo")
                 _, text = create_key(

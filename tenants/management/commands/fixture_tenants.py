@@ -7,6 +7,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 from django.utils import timezone
 
+from memsvc.database.tenancy import tenant_transaction
 from tenants.models import ApiKey, Tenant
 from tenants.scopes import Scope
 from tenants.services import create_key, create_tenant, revoke_key, suspend_tenant
@@ -45,7 +46,8 @@ def _fixture(slug: str) -> dict[str, str]:
     revoke_key(key=revoked)
     expired, expired_text = _writer_key(tenant, "expired")
     # create_key refuses an expiry in the past.
-    ApiKey.objects.filter(pk=expired.pk).update(expires_at=timezone.now() - timedelta(days=1))
+    with tenant_transaction(tenant.pk):
+        ApiKey.objects.filter(pk=expired.pk).update(expires_at=timezone.now() - timedelta(days=1))
     suspended = create_tenant(slug=f"{slug}-suspended")
     _, suspended_text = _writer_key(suspended, "writer")
     suspend_tenant(tenant=suspended)

@@ -4,8 +4,10 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
 
+from memsvc.database.tenancy import tenant_transaction
+from tenants.authentication import key_with_prefix
 from tenants.models import ApiKey
-from tenants.services import revoke_key
+from tenants.services import all_tenants, revoke_key
 
 
 class Command(BaseCommand):
@@ -19,12 +21,11 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, key: str, **options: object) -> None:
-        keys = ApiKey.objects.select_related("tenant")
         prefix = key.removeprefix("msk_").partition("_")[0]
-        found = keys.filter(prefix=prefix).first()
+        found = key_with_prefix(prefix)
         if found is None:
             with suppress(ValueError):
-                found = keys.filter(pk=UUID(key)).first()
+                found = _key_with_id(UUID(key))
         if found is None:
             # The argument may be a whole key by mistake: never repeat more than its public part.
             raise CommandError(
@@ -32,3 +33,12 @@ class Command(BaseCommand):
             )
         revoke_key(key=found)
         self.stdout.write(f"Revoked key '{found.name}' ({found.prefix}) of tenant '{found.tenant.slug}'.")
+
+
+def _key_with_id(key_id: UUID) -> ApiKey | None:
+    for tenant in all_tenants():
+        with tenant_transaction(tenant.pk):
+            found = ApiKey.objects.filter(tenant=tenant, pk=key_id).select_related("tenant").first()
+        if found:
+            return found
+    return None

@@ -7,6 +7,7 @@ from memsvc.tree.errors import Busy, TreeNotFound, Unavailable
 from memsvc.tree.retention import Pruned, prune, trees_to_prune
 from tenants.management.arguments import Progress, tenant_named
 from tenants.models import Tenant
+from tenants.services import all_tenants
 
 
 class Command(BaseCommand):
@@ -52,7 +53,7 @@ class Command(BaseCommand):
 
 def _tenants(slug: str | None) -> list[Tenant]:
     if slug is None:
-        return list(Tenant.objects.exclude(history_days=None).order_by("slug"))
+        return [each for each in all_tenants() if each.history_days is not None]
     tenant = tenant_named(slug)
     if tenant.history_days is None:
         raise CommandError(
