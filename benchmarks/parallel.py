@@ -12,7 +12,7 @@ from django.db import connection
 
 from benchmarks.measure import Figure
 from benchmarks.samples import body, draft, our_tree, peer_folder
-from memsvc.testing import database_url
+from memsvc.testing import database_urls
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 
@@ -65,7 +65,7 @@ def _slow_flushes() -> Iterator[None]:
 
 def _rate(accesses: list[Access]) -> float:
     """Writes a second, from the moment at which all processes are ready."""
-    environment = os.environ | {"DATABASE_URL": database_url()}
+    environment = os.environ | database_urls()
     writers = [
         subprocess.Popen(
             [sys.executable, "-m", "benchmarks.writer", str(access.tree.pk), str(WRITES)],

@@ -12,6 +12,8 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connections
 
+from memsvc.database import rights
+
 MIN_SECRET_LENGTH = 50
 MIN_SECRET_DISTINCT = 8
 # For migrations, jobs, backups and a person with psql.
@@ -129,14 +131,58 @@ def check_max_connections(databases: Sequence[str] | None = None, **kwargs: Any)
             (limit,) = cursor.fetchone()
     except DatabaseError as error:
         return [Error(f"The database cannot be reached: {error}", id="memsvc.E009")]
-    wanted = settings.WORKERS * settings.POOL_SIZE
+    wanted = settings.WORKERS * (settings.POOL_SIZE + settings.ADMIN_POOL_SIZE)
     if wanted + RESERVED_CONNECTIONS <= limit:
         return []
     message = (
-        f"{settings.WORKERS} workers with {settings.POOL_SIZE} connections each, and {RESERVED_CONNECTIONS} "
+        f"{settings.WORKERS} workers, each with {settings.POOL_SIZE} connections and {settings.ADMIN_POOL_SIZE} for the "
+        f"admin, and {RESERVED_CONNECTIONS} "
         f"in reserve, exceed the server's max_connections = {limit}."
     )
     return [Error(message, hint="Lower MEMSVC_WORKERS or MEMSVC_POOL_SIZE.", id="memsvc.E010")]
+
+
+@register(Tags.database)
+def check_roles(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """Only with `check --database default`: that the service and the admin can't get round the policies."""
+    if "default" not in (databases or ()):
+        return []
+    problems: list[CheckMessage] = []
+    for alias, variable in ((rights.SERVICE, "DATABASE_URL"), (rights.ADMIN, "DATABASE_ADMIN_URL")):
+        try:
+            connections[alias].ensure_connection()
+        except DatabaseError as error:
+            message = f"The role of {variable} can't connect: {error}".strip()
+            problems.append(Error(message, hint=_MAKE_ROLES, id="memsvc.E014"))
+        else:
+            problems += _role_problems(alias, variable)
+    if not problems and rights.role_of(rights.SERVICE) == rights.role_of(rights.ADMIN):
+        message = "DATABASE_URL and DATABASE_ADMIN_URL name the same role."
+        problems.append(Error(message, hint=_MAKE_ROLES, id="memsvc.E015"))
+    return problems
+
+
+_MAKE_ROLES = (
+    "Let DATABASE_URL and DATABASE_ADMIN_URL name two roles that own nothing, and DATABASE_OWNER_URL the one that owns "
+    "the tables; then run `manage.py database_roles` and `manage.py migrate`."
+)
+
+
+def _role_problems(alias: str, variable: str) -> list[CheckMessage]:
+    role = rights.role_of(alias)
+    faults = rights.role_faults(alias)
+    problems: list[CheckMessage] = [
+        Error(
+            f"{variable}: the role '{role}' {fault}, so no policy binds it.",
+            hint=_MAKE_ROLES,
+            id="memsvc.E016",
+        )
+        for fault in faults
+    ]
+    if alias == rights.SERVICE and (open_tables := rights.tables_without_policies()):
+        message = f"Tables that show every tenant's rows to everyone: {', '.join(open_tables)}."
+        problems.append(Error(message, hint="Run `manage.py migrate`.", id="memsvc.E017"))
+    return problems
 
 
 @register()

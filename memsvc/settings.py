@@ -71,6 +71,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "memsvc.curation.database.AdminRoleMiddleware",
 ]
 ROOT_URLCONF = "memsvc.urls"
 WSGI_APPLICATION = "memsvc.wsgi.application"
@@ -136,6 +137,7 @@ THREADS = read(env.int, "MEMSVC_THREADS", 8)
 PREPARED_STATEMENTS = read(env.bool, "MEMSVC_PREPARED_STATEMENTS", True)
 # The pool is per process. With fewer connections than threads, requests would fail under load instead of queueing.
 POOL_SIZE = read(env.int, "MEMSVC_POOL_SIZE", THREADS)
+ADMIN_POOL_SIZE = 4
 # Milliseconds; empty leaves the server's own setting (a pooler in transaction mode wants ALTER ROLE … SET instead).
 TIMEOUTS = {
     "statement_timeout": read(env.str, "MEMSVC_STATEMENT_TIMEOUT", "8000"),
@@ -178,7 +180,7 @@ DATABASE_URL, DATABASE_ADMIN_URL, DATABASE_OWNER_URL = (
 if LOCAL and not DATABASE_URL:
     DATABASE_URL, DATABASE_ADMIN_URL, DATABASE_OWNER_URL = embedded.cluster().urls()
 DATABASES = {"default": database(DATABASE_URL), "admin": database(DATABASE_ADMIN_URL)}
-DATABASES["admin"]["OPTIONS"]["pool"] |= {"min_size": 0}
+DATABASES["admin"]["OPTIONS"]["pool"] |= {"min_size": 0, "max_size": ADMIN_POOL_SIZE}
 if DATABASE_OWNER_URL:
     DATABASES["owner"] = database(DATABASE_OWNER_URL)
     del DATABASES["owner"]["OPTIONS"]["pool"]

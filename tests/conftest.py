@@ -18,6 +18,7 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import TransactionTestCase
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
+from pytest_django.plugin import DjangoDbBlocker
 
 from memsvc import testing
 from memsvc.embedded import URLS
@@ -46,7 +47,7 @@ from tenants.services import all_tenants  # noqa: E402
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_blocker: pytest.FixtureRequest) -> Iterator[None]:
+def django_db_setup(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """pytest-django's hook that makes the test database; runs that need none start no server."""
     with testing.throw_away_database() as urls:
         if not os.environ.get("DATABASE_OWNER_URL"):

@@ -170,6 +170,58 @@ def _define_view(cursor: CursorWrapper) -> None:
     cursor.execute(sql.SQL("COMMENT ON VIEW {} IS {}").format(Identifier(SEARCHED), definition))
 
 
+def role_of(alias: str) -> str:
+    return str(connections[alias].settings_dict["USER"])
+
+
+def role_faults(alias: str) -> list[str]:
+    """What a role can do that those who serve must not, each as the rest of a sentence."""
+    with connections[alias].cursor() as cursor:
+        cursor.execute(_FAULTS)
+        faults = dict(zip((column.name for column in cursor.description), cursor.fetchone(), strict=True))
+    return [said for name, said in _FAULTS_SAID.items() if faults[name]]
+
+
+_FAULTS: Final = """
+SELECT rolsuper, rolbypassrls, rolcreaterole,
+    EXISTS (SELECT FROM pg_class WHERE relowner = r.oid AND relnamespace = 'public'::regnamespace) AS owns,
+    EXISTS (SELECT FROM pg_auth_members WHERE member = r.oid) AS becomes,
+    has_schema_privilege(r.oid, 'public', 'CREATE') AS creates
+FROM pg_roles r WHERE rolname = current_user
+"""
+_FAULTS_SAID: Final = {
+    "rolsuper": "is a superuser",
+    "rolbypassrls": "has BYPASSRLS",
+    "rolcreaterole": "may create roles",
+    "owns": "owns tables",
+    "becomes": "is a member of another role and can become that",
+    "creates": "may create tables and functions",
+}
+
+
+def tables_without_policies() -> list[str]:
+    """Tables of tenants' rows, by their column, whether a model has them or not, that are not walled off."""
+    with connections[SERVICE].cursor() as cursor:
+        cursor.execute(_UNWALLED, [_TENANTS])
+        return [table for (table,) in cursor.fetchall()]
+
+
+# No policy but those three may show a row.
+_UNWALLED: Final = """
+SELECT c.relname FROM pg_class c
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = CASE c.relname WHEN %s THEN 'id' ELSE 'tenant_id' END
+WHERE c.relkind IN ('r', 'p') AND c.relnamespace = 'public'::regnamespace AND NOT (
+    c.relrowsecurity AND c.relforcerowsecurity
+    AND (SELECT array_agg(polname ORDER BY polname) = '{admin,owner,tenant}' FROM pg_policy WHERE polrelid = c.oid)
+    AND EXISTS (
+        SELECT FROM pg_policy WHERE polrelid = c.oid AND polname = 'tenant' AND pg_get_expr(polqual, polrelid) LIKE
+            format('(%%s = (NULLIF(current_setting(''memsvc.tenant_id''%%%%', a.attname)
+    )
+)
+ORDER BY c.relname
+"""
+
+
 def _doors(cursor: CursorWrapper) -> Iterator[str]:
     cursor.execute(
         "SELECT oid::regprocedure::text FROM pg_proc"

@@ -13,6 +13,7 @@ from typing import Any
 from django.db import connection
 from django.db.models.expressions import RawSQL
 
+from memsvc.database.rights import SEARCHED
 from memsvc.tree.reads.entries import EVERY_ACTIVE, EntryFilter, matching
 from memsvc.tree.snapshot import Snapshot
 from memsvc.tree.visibility import active_sql, expiring_sql, live_at_sql, visible_sql
@@ -57,7 +58,7 @@ sample AS MATERIALIZED (
 """
 _CANDIDATES_OF_ALL = f"""
 candidate AS MATERIALIZED (
-    SELECT b.id, b.words, b.tsv FROM tree_block b
+    SELECT b.id, b.words, b.tsv FROM {SEARCHED} b
     WHERE {_IN_TREE} AND {_HOLDS_NOW} AND b.tsv @@ (SELECT any_of FROM asked)
 )
 """
@@ -116,7 +117,7 @@ _NEWEST = f"sample AS MATERIALIZED (SELECT id FROM wanted ORDER BY created DESC,
 # who knows no sizes here, goes through all of it for every row.
 _CANDIDATES_NOW = f"""
 candidate AS MATERIALIZED (
-    SELECT b.id, b.words, b.tsv FROM tree_block b
+    SELECT b.id, b.words, b.tsv FROM {SEARCHED} b
     WHERE {_IN_TREE} AND b.kind = 'entry' AND {live_at_sql("b")} AND b.tsv @@ (SELECT any_of FROM asked)
       AND (b.id IN (SELECT id FROM wanted)) IS TRUE
 )

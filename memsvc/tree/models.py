@@ -16,10 +16,12 @@ from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
+from django.db.models.sql.datastructures import BaseTable
 
 from memsvc.contract.accounts import LANGUAGES
 from memsvc.contract.requests import RevisionFilter
 from memsvc.database.ids import uuid7
+from memsvc.database.rights import SEARCHED
 from memsvc.format import BlockKind, Confidence, MemoryCategory, in_utc
 from memsvc.format.terms import Terms
 from memsvc.tree import visibility
@@ -219,6 +221,13 @@ class BlockQuerySet(TreeRowQuerySet["Block"]):
 
     def entries(self) -> Self:
         return self.filter(kind=BlockKind.ENTRY)
+
+    def searched(self) -> Self:
+        """The same rows by way of a view that leaves full text and LIKE their indexes: see `memsvc.database.rights`."""
+        rows = self._chain()
+        table = rows.query.get_initial_alias()
+        rows.query.alias_map[table] = BaseTable(SEARCHED, table)
+        return rows
 
 
 class Block(TreeRow):

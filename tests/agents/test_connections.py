@@ -11,7 +11,7 @@ from django.db import connection, connections
 from django.db.backends.postgresql.base import DatabaseWrapper
 
 from memsvc.agents import MemoryStore, create_memory_manager_agent
-from memsvc.testing import database_url, fresh_backend
+from memsvc.testing import database_urls, fresh_backend
 from tests.agents.scripted import Call, answers_of, model_calling
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -41,7 +41,7 @@ def left_since(start: datetime) -> int:
 
 def observer() -> psycopg.Connection[tuple[Any, ...]]:
     """A connection that Django and its pool know nothing of."""
-    return psycopg.connect(database_url(), autocommit=True)
+    return psycopg.connect(database_urls()["DATABASE_URL"], autocommit=True)
 
 
 def close_pool() -> None:

@@ -150,7 +150,7 @@ def _page(
 
 def matching(now: Snapshot, wanted: EntryFilter) -> BlockQuerySet:
     """The entries of a moment that the access sees and that pass a filter."""
-    entries = now.blocks().entries()
+    entries = now.blocks().entries().searched()
     if wanted.category is not None:
         entries = entries.filter(category=wanted.category)
     if wanted.kind is not None:
