@@ -135,9 +135,8 @@ def check_max_connections(databases: Sequence[str] | None = None, **kwargs: Any)
     if wanted + RESERVED_CONNECTIONS <= limit:
         return []
     message = (
-        f"{settings.WORKERS} workers, each with {settings.POOL_SIZE} connections and {settings.ADMIN_POOL_SIZE} for the "
-        f"admin, and {RESERVED_CONNECTIONS} "
-        f"in reserve, exceed the server's max_connections = {limit}."
+        f"{settings.WORKERS} workers, each with {settings.POOL_SIZE} connections and {settings.ADMIN_POOL_SIZE} more "
+        f"for the admin, and {RESERVED_CONNECTIONS} in reserve, exceed the server's max_connections = {limit}."
     )
     return [Error(message, hint="Lower MEMSVC_WORKERS or MEMSVC_POOL_SIZE.", id="memsvc.E010")]
 

@@ -224,7 +224,7 @@ class BlockQuerySet(TreeRowQuerySet["Block"]):
 
     def searched(self) -> Self:
         """The same rows by way of a view that leaves full text and LIKE their indexes: see `memsvc.database.rights`."""
-        rows = self._chain()
+        rows = self.all()
         table = rows.query.get_initial_alias()
         rows.query.alias_map[table] = BaseTable(SEARCHED, table)
         return rows

@@ -9,6 +9,7 @@ from django.db.models import F
 
 from memsvc.contract.entries import EntryWritten
 from memsvc.contract.requests import EntryDraft
+from memsvc.database.tenancy import tenant_transaction
 from memsvc.format import MemoryCategory, MemoryKind
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
@@ -66,13 +67,19 @@ def rows(access: Access, kind: MemoryKind | None = None) -> dict[str, str]:
     return {row.path: row.description for row in reads.read_index(access, kind).rows}
 
 
+def of_tenant(access: Access) -> AbstractContextManager[None]:
+    """Inside, rows of the access's tenant are seen."""
+    return tenant_transaction(access.tree.tenant_id)
+
+
 def revisions(access: Access) -> list[int]:
-    numbers = Revision.objects.filter(tenant_id=access.tree.tenant_id, tree_id=access.tree.pk)
-    return list(numbers.order_by("number").values_list("number", flat=True))
+    with of_tenant(access):
+        return list(Revision.objects.of(access.tree).order_by("number").values_list("number", flat=True))
 
 
 def revision(access: Access) -> int:
-    return Tree.objects.get(pk=access.tree.pk).revision
+    with of_tenant(access):
+        return Tree.objects.get(pk=access.tree.pk).revision
 
 
 def in_days(days: float) -> datetime:
@@ -82,5 +89,6 @@ def in_days(days: float) -> datetime:
 def days_pass(access: Access, days: float = 1) -> None:
     """Bring every expiry nearer: what else a clock changes, no test can see."""
     past = timedelta(days=days)
-    Block.objects.of(access.tree).update(expires_at=F("expires_at") - past)
-    File.objects.of(access.tree).update(next_expiry=F("next_expiry") - past)
+    with of_tenant(access):
+        Block.objects.of(access.tree).update(expires_at=F("expires_at") - past)
+        File.objects.of(access.tree).update(next_expiry=F("next_expiry") - past)
