@@ -23,7 +23,8 @@ setup: $(SYNCED) ## make .venv with the locked dependencies
 run: $(SYNCED) ## start everything on 127.0.0.1:8000 (PORT=… for another port); Ctrl-C ends it
 	@echo "==> Database"
 	@if [ -n "$${DATABASE_URL:-}" ]; then echo "the server of DATABASE_URL"; else $(PYTHON) -m memsvc.embedded start; fi
-	@echo "==> Migrations"
+	@echo "==> Database roles and migrations"
+	@$(PYTHON) manage.py database_roles
 	@$(PYTHON) manage.py migrate --no-input
 	@echo "==> Demo tenant"
 	@$(PYTHON) manage.py demo_tenant

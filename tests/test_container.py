@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from memsvc.checks import KNOWN_VARIABLES
+from memsvc.embedded import URLS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -79,8 +80,19 @@ def test_the_service_starts_after_its_migrations_with_no_secret_in_the_file(comp
         assert services[name]["depends_on"]["migrate"] == {"condition": "service_completed_successfully"}
     assert services["migrate"]["depends_on"]["database"] == {"condition": "service_healthy"}
     assert "ports" not in services["database"]
-    for name in ("PGPASSWORD", "MEMSVC_SECRET_KEY", "MEMSVC_KEY_PEPPER"):
+    for name in ("MEMSVC_SECRET_KEY", "MEMSVC_KEY_PEPPER"):
         assert re.fullmatch(r"\$\{\w+:\?.+\}", services["web"]["environment"][name])
+
+
+def test_only_who_migrates_knows_the_owner_of_the_tables(compose: dict[str, Any]) -> None:
+    services = compose["services"]
+    urls = {name: value for name, value in services["migrate"]["environment"].items() if "DATABASE" in name}
+
+    assert set(urls) == set(URLS)
+    assert len({re.match(r"postgresql://(\w+):\$\{\w+:\?", url)[1] for url in urls.values()}) == 3  # type: ignore[index]
+    for name in ("web", "worker"):
+        assert set(services[name]["environment"]) & set(URLS) == set(URLS[:2])
+        assert services[name]["environment"]["DATABASE_URL"] == urls["DATABASE_URL"]
 
 
 def test_the_worker_is_a_service_of_its_own_with_the_same_model(compose: dict[str, Any]) -> None:

@@ -1,5 +1,6 @@
 from argparse import ArgumentParser
 
+from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError
 
 from memsvc import jobs
@@ -16,6 +17,8 @@ class Command(BaseCommand):
         parser.add_argument("--once", action="store_true", help="do all that is due now, and end")
 
     def handle(self, *, once: bool, **options: object) -> None:
+        # As the server does before it serves; other checks have run by now.
+        self.check(tags=[Tags.database], databases=["default"])
         try:
             if once:
                 jobs.work_off()

@@ -1,5 +1,7 @@
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
+from memsvc.database.rights import OWNER, connected_as
 from memsvc.recall import ann_index
 from memsvc.recall.embedding import EmbeddingError, embedder
 
@@ -26,5 +28,9 @@ class Command(BaseCommand):
                 f"Its vectors have {dimensions} numbers and the index takes {ann_index.MAX_DIMENSIONS}; "
                 "search compares all of them instead."
             )
-        made = ann_index.make_index(dimensions)
+        try:
+            with connected_as(OWNER):
+                made = ann_index.make_index(dimensions)
+        except ImproperlyConfigured as error:
+            raise CommandError(str(error)) from error
         self.stdout.write(f"{ann_index.index_name(dimensions)}: {'made' if made else 'there already'}")
