@@ -203,7 +203,7 @@ def throw_away_database() -> Iterator[dict[str, str]]:
         with psycopg.connect(superuser, autocommit=True) as connection:
             # Several runs may come at the same time.
             with suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
-                connection.execute(sql.SQL("CREATE ROLE {} LOGIN CREATEROLE").format(owner))
+                connection.execute(sql.SQL("CREATE ROLE {} LOGIN CREATEROLE BYPASSRLS").format(owner))
             database = sql.Identifier(name)
             connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(database, owner))
         server.callback(_drop_database, superuser, name)
