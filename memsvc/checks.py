@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import psycopg
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DatabaseError, connections
+from django.db import connections
 
 from memsvc.database import rights
 
@@ -125,12 +126,11 @@ def check_max_connections(databases: Sequence[str] | None = None, **kwargs: Any)
     """Only with `check --database default`: it asks the server."""
     if "default" not in (databases or ()):
         return []
-    try:
-        with connections["default"].cursor() as cursor:
-            cursor.execute("SELECT current_setting('max_connections')::int")
-            (limit,) = cursor.fetchone()
-    except DatabaseError as error:
-        return [Error(f"The database cannot be reached: {error}", id="memsvc.E009")]
+    if refusal := _refusal(rights.SERVICE):
+        return [Error(f"The database cannot be reached: {refusal}", id="memsvc.E009")]
+    with connections[rights.SERVICE].cursor() as cursor:
+        cursor.execute("SELECT current_setting('max_connections')::int")
+        (limit,) = cursor.fetchone()
     wanted = settings.WORKERS * (settings.POOL_SIZE + settings.ADMIN_POOL_SIZE)
     if wanted + RESERVED_CONNECTIONS <= limit:
         return []
@@ -148,10 +148,8 @@ def check_roles(databases: Sequence[str] | None = None, **kwargs: Any) -> list[C
         return []
     problems: list[CheckMessage] = []
     for alias, variable in ((rights.SERVICE, "DATABASE_URL"), (rights.ADMIN, "DATABASE_ADMIN_URL")):
-        try:
-            connections[alias].ensure_connection()
-        except DatabaseError as error:
-            message = f"The role of {variable} can't connect: {error}".strip()
+        if refusal := _refusal(alias):
+            message = f"The role of {variable} can't connect: {refusal}"
             problems.append(Error(message, hint=_MAKE_ROLES, id="memsvc.E014"))
         else:
             problems += _role_problems(alias, variable)
@@ -165,6 +163,17 @@ _MAKE_ROLES = (
     "Let DATABASE_URL and DATABASE_ADMIN_URL name two roles that own nothing, and DATABASE_OWNER_URL the one that owns "
     "the tables; then run `manage.py database_roles` and `manage.py migrate`."
 )
+
+
+def _refusal(alias: str) -> str:
+    """Why nobody can connect; empty when one can. A pool tries for seconds, and then keeps it to itself."""
+    options = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
+    parameters = connections[alias].get_connection_params()
+    try:
+        psycopg.connect(**{name: value for name, value in parameters.items() if name in options}).close()
+    except psycopg.Error as error:
+        return str(error).strip()
+    return ""
 
 
 def _role_problems(alias: str, variable: str) -> list[CheckMessage]:
