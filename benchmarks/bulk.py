@@ -5,6 +5,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import Model
 
+from memsvc.database.rights import OWNER, connected_as
 from memsvc.database.rows import names
 from memsvc.recall.models import EmbeddedTree, Vector
 from memsvc.tree import statements
@@ -69,6 +70,7 @@ ANALYZE copy, copied_file, copied_block;
 )
 
 
+@connected_as(OWNER)
 def copy_to_new_tenants(tree: Tree, count: int) -> None:
     """Give so many new tenants a tree each that is like this one, with its history and vectors."""
     with connection.cursor() as cursor:
@@ -123,6 +125,7 @@ FROM (
 """
 
 
+@connected_as(OWNER)
 def add_like(like: Block, count: int, *, words: int = 30) -> None:
     """Put so many entries below the last entry of a tree, each of words and of a revision of its own."""
     tree = like.tree
@@ -147,6 +150,7 @@ def add_like(like: Block, count: int, *, words: int = 30) -> None:
     gather_statistics()
 
 
+@connected_as(OWNER)
 def give_vectors(tree: Tree) -> None:
     """Give each entry that has no vector what lies between two that are there."""
     with connection.cursor() as cursor:
@@ -172,6 +176,7 @@ DROP TABLE made, lacking;
 """
 
 
+@connected_as(OWNER)
 def gather_statistics() -> None:
     """What autovacuum does within a minute of so many new rows."""
     with connection.cursor() as cursor:

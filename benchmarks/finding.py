@@ -14,6 +14,7 @@ from benchmarks.bulk import give_vectors
 from benchmarks.measure import Figure, cpu_of_call, ratio_of
 from benchmarks.samples import entries, our_tree, peer_folder
 from memsvc import agents
+from memsvc.database.rights import OWNER, connected_as
 from memsvc.format import render_document
 from memsvc.recall import ann_index
 from memsvc.recall.embedding import Embedder, embedder
@@ -120,12 +121,17 @@ def _mneme(access: Access, size: int) -> float:
     model = embedder()
     assert model is not None
     backend = InMemoryBackend()
-    for vector in Vector.objects.filter(tree=access.tree).iterator():
+    for vector in _vectors(access):
         backend.upsert(
             SemanticFact(agent_id="agent", content=str(vector.block_id), embedding=vector.embedding)
         )
     manager = MemoryManager(agent_id="agent", backend=backend, embedder=_AsItsOwn(model))
     return cpu_of_call(lambda i: manager.retrieve(_question(i % size), k=10), times=1, rounds=3)
+
+
+@connected_as(OWNER)
+def _vectors(access: Access) -> list[Vector]:
+    return list(Vector.objects.filter(tree=access.tree))
 
 
 class _AsItsOwn:
@@ -139,6 +145,7 @@ class _AsItsOwn:
         return [[float(value) for value in row] for row in self._model.embed(texts)]
 
 
+@connected_as(OWNER)
 def _give_vectors(access: Access) -> None:
     """Some vectors by the model, and for all other entries what lies between two of those."""
     model = embedder()
@@ -151,6 +158,7 @@ def _give_vectors(access: Access) -> None:
         enter_index(access.tree, model)
 
 
+@connected_as(OWNER)
 def enter_index(tree: Tree, model: Embedder) -> None:
     """As the worker does it, but all at once, which is faster than one by one."""
     with connection.cursor() as cursor:

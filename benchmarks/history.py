@@ -9,6 +9,7 @@ from benchmarks.bulk import gather_statistics
 from benchmarks.measure import Figure, cpu_of_call
 from benchmarks.samples import facts_file, our_tree
 from memsvc.database.ids import uuid7
+from memsvc.database.rights import OWNER, connected_as
 from memsvc.tree import reads, services, statements
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block, File, Revision, Tree
@@ -60,6 +61,7 @@ def _path(number: int) -> str:
     return f"/memory/notes/part-{number:03d}.md"
 
 
+@connected_as(OWNER)
 def _tree_of(files: int) -> Access:
     """A tree in which each revision changed another of the 100 entries of one of so many files.
 

@@ -11,6 +11,7 @@ from benchmarks.bulk import gather_statistics
 from benchmarks.measure import Figure, cpu_of_call, ratio_of
 from benchmarks.samples import our_tree
 from benchmarks.server import client_of, server_pids
+from memsvc.database.rights import OWNER, connected_as
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.cursors import cursor_of_entry
@@ -66,6 +67,7 @@ def _cost_of_page(access: Access, cursor: str | None) -> float:
     return cpu_of_call(lambda i: reads.list_entries(access, cursor=cursor, limit=_PAGE), times=20)
 
 
+@connected_as(OWNER)
 def _cursor(access: Access, place: int) -> str:
     """Where the page begins that has so many entries before it."""
     before = Block.objects.of(access.tree).entries().order_by("-created", "-pk")[place - 1]
@@ -73,6 +75,7 @@ def _cursor(access: Access, place: int) -> str:
     return cursor_of_entry(before.created, before.pk)
 
 
+@connected_as(OWNER)
 def _multiply(access: Access, times: int) -> None:
     """Put so many copies of each entry beside it, with ids and times of their own: much faster than to write them.
 

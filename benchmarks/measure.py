@@ -14,6 +14,8 @@ from pathlib import Path
 
 from django.db import connection
 
+from memsvc.database.rights import OWNER, connected_as
+
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -119,6 +121,7 @@ def peak_megabytes() -> Iterator[list[float]]:
     held.append(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024)
 
 
+@connected_as(OWNER)
 def checkpoint() -> None:
     with connection.cursor() as cursor:
         cursor.execute("CHECKPOINT")

@@ -5,19 +5,24 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from io import StringIO
 
+import psycopg
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, connections
+from psycopg.conninfo import make_conninfo
 
 from benchmarks import bulk
 from benchmarks.finding import enter_index
 from benchmarks.measure import Figure, cpu_of_call
 from benchmarks.samples import draft
+from memsvc.database.rights import OWNER, connected_as
+from memsvc.database.tenancy import tenant_transaction
 from memsvc.format import MemoryCategory
 from memsvc.recall.embedding import embedder
 from memsvc.recall.search import Mode, Query, search
 from memsvc.recall.vectors import embed_tree
-from memsvc.testing import fresh_tree
+from memsvc.testing import fresh_tree, superuser_url
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block
@@ -36,6 +41,7 @@ type _Costs = Mapping[str, float]
 def run() -> Iterator[Figure]:
     with _databases("small", "large", "both") as (small_alone, large_alone, both):
         with _connected_to(small_alone):
+            call_command("database_roles", stdout=StringIO())
             call_command("migrate", verbosity=0)
             small = _small()
         _copy(small_alone, large_alone)
@@ -73,14 +79,11 @@ def _compared(entries: int, beside: _Costs, alone: _Costs) -> Iterator[Figure]:
 
 def _costs(access: Access) -> _Costs:
     """CPU of a call, by what it does."""
-    ids = list(Block.objects.of(access.tree).entries().values_list("entry_id", flat=True)[:1_000])
-    questions = [
-        " ".join(text.split()[:6])
-        for text in Block.objects.of(access.tree)
-        .entries()
-        .order_by("-pk")
-        .values_list("text", flat=True)[:200]
-    ]
+    entries = Block.objects.of(access.tree).entries()
+    with tenant_transaction(access.tree.tenant_id):
+        ids = list(entries.values_list("entry_id", flat=True)[:1_000])
+        texts = list(entries.order_by("-pk").values_list("text", flat=True)[:200])
+    questions = [" ".join(text.split()[:6]) for text in texts]
 
     def searched(mode: Mode) -> Callable[[int], object]:
         return lambda i: search(access, Query(text=questions[i % len(questions)], mode=mode), limit=10)
@@ -105,7 +108,8 @@ def _small() -> Access:
     for number in range(FEW):
         services.add_entry(access, draft(number))
     embed_tree(access.tree)
-    access.tree.refresh_from_db()
+    with tenant_transaction(access.tree.tenant_id):
+        access.tree.refresh_from_db()
     return access
 
 
@@ -119,7 +123,9 @@ def _large() -> Access:
             (MemoryCategory.EVENTS, when) for when in months
         ]:
             added = services.add_entry(access, replace(draft(0), category=category, when=when))
-            like = Block.objects.select_related("tree").get(tree=access.tree, entry_id=added.entry.entry_id)
+            with tenant_transaction(access.tree.tenant_id):
+                rows = Block.objects.select_related("tree")
+                like = rows.get(tree=access.tree, entry_id=added.entry.entry_id)
             bulk.add_like(like, MANY // 20 - 1)
     embed_tree(access.tree, limit=_EMBEDDED)
     bulk.give_vectors(access.tree)
@@ -127,14 +133,15 @@ def _large() -> Access:
     assert model is not None
     enter_index(access.tree, model)
     _vacuum()
-    access.tree.refresh_from_db()
+    with tenant_transaction(access.tree.tenant_id):
+        access.tree.refresh_from_db()
     return access
 
 
 @contextmanager
 def _word_indexes_afterwards() -> Iterator[None]:
     """Do without the indexes that words are found by meanwhile, which is several times faster."""
-    with connection.cursor() as cursor:
+    with connected_as(OWNER), connection.cursor() as cursor:
         cursor.execute("SET maintenance_work_mem = '512MB'")
         cursor.execute(
             "SELECT indexname, indexdef FROM pg_indexes"
@@ -144,11 +151,12 @@ def _word_indexes_afterwards() -> Iterator[None]:
         for name, _ in found:
             cursor.execute(f"DROP INDEX {name}")
     yield
-    with connection.cursor() as cursor:
+    with connected_as(OWNER), connection.cursor() as cursor:
         for _, definition in found:
             cursor.execute(definition)
 
 
+@connected_as(OWNER)
 def _vacuum() -> None:
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE")
@@ -159,6 +167,8 @@ def _databases(*names: str) -> Iterator[list[str]]:
     """Names for new databases, which are dropped afterwards. The first is there already, and empty."""
     full = [f"memsvc_{name}_{os.getpid()}" for name in names]
     _execute(f"CREATE DATABASE {full[0]}")
+    with psycopg.connect(make_conninfo(superuser_url(), dbname=full[0])) as superuser:
+        superuser.execute("CREATE EXTENSION vector")
     try:
         yield full
     finally:
@@ -170,6 +180,7 @@ def _copy(database: str, name: str) -> None:
     _execute(f"CREATE DATABASE {name} TEMPLATE {database} STRATEGY FILE_COPY")
 
 
+@connected_as(OWNER)
 def _execute(sql: str) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET statement_timeout = 0")
@@ -179,16 +190,16 @@ def _execute(sql: str) -> None:
 @contextmanager
 def _connected_to(database: str) -> Iterator[None]:
     """Let Django work on another database, without a limit for how long a statement takes."""
-    settings = connection.settings_dict
-    before = {name: settings[name] for name in ("NAME", "OPTIONS")}
-    _connect({"NAME": database, "OPTIONS": settings["OPTIONS"] | {"options": ""}})
+    before = [each.settings_dict | {} for each in connections.all()]
+    _connect(*({"NAME": database, "OPTIONS": each["OPTIONS"] | {"options": ""}} for each in before))
     try:
         yield
     finally:
-        _connect(before)
+        _connect(*before)
 
 
-def _connect(settings: Mapping[str, object]) -> None:
-    connection.close()
-    connection.close_pool()  # type: ignore[attr-defined]  # the stubs know no pool
-    connection.settings_dict.update(settings)
+def _connect(*settings: Mapping[str, object]) -> None:
+    for each, changed in zip(connections.all(), settings, strict=True):
+        each.close()
+        each.close_pool()  # type: ignore[attr-defined]  # the stubs know no pool
+        each.settings_dict.update(changed)

@@ -68,7 +68,14 @@ def _rate(accesses: list[Access]) -> float:
     environment = os.environ | database_urls()
     writers = [
         subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.writer", str(access.tree.pk), str(WRITES)],
+            [
+                sys.executable,
+                "-m",
+                "benchmarks.writer",
+                str(access.tree.tenant_id),
+                str(access.tree.pk),
+                str(WRITES),
+            ],
             env=environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -188,22 +188,24 @@ def throw_away_database() -> Iterator[dict[str, str]]:
     """
     name = f"memsvc_testing_{os.getpid()}_{secrets.token_hex(3)}"
     with ExitStack() as server:
-        if given := os.environ.get("DATABASE_OWNER_URL"):
-            superuser = given
+        if os.environ.get("DATABASE_OWNER_URL"):
             urls = {variable: make_conninfo(os.environ.get(variable, ""), dbname=name) for variable in URLS}
         else:
             cluster = throw_away_cluster()
             server.callback(_let_go, cluster)
             cluster.hold("postgres")
-            superuser = cluster.url("postgres")
             urls = dict(zip(URLS, cluster.urls(name), strict=True)) | {
                 "DATABASE_OWNER_URL": cluster.url(name, user=OWNER_ROLE)
             }
+        superuser = superuser_url()
         owner = sql.Identifier(str(conninfo_to_dict(urls["DATABASE_OWNER_URL"])["user"]))
         with psycopg.connect(superuser, autocommit=True) as connection:
             # Several runs may come at the same time.
             with suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
-                connection.execute(sql.SQL("CREATE ROLE {} LOGIN CREATEROLE BYPASSRLS").format(owner))
+                connection.execute(
+                    sql.SQL("CREATE ROLE {} LOGIN CREATEROLE CREATEDB BYPASSRLS").format(owner)
+                )
+                connection.execute(sql.SQL("GRANT pg_checkpoint TO {}").format(owner))
             database = sql.Identifier(name)
             connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(database, owner))
         server.callback(_drop_database, superuser, name)
@@ -211,6 +213,11 @@ def throw_away_database() -> Iterator[dict[str, str]]:
             # The only one that is a superuser's to make.
             connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         yield urls
+
+
+def superuser_url() -> str:
+    """Of the server on which throw-away databases are made."""
+    return os.environ.get("DATABASE_OWNER_URL") or throw_away_cluster().url("postgres")
 
 
 def throw_away_cluster() -> Cluster:

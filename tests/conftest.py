@@ -77,9 +77,8 @@ def django_db_setup(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def superuser(django_db_setup: None) -> Iterator[psycopg.Connection]:
     """A connection to the test database that no policy binds: for what a test has to see or do from outside."""
-    given = os.environ.get("DATABASE_OWNER_URL") or testing.throw_away_cluster().url("postgres")
     name = str(connections["default"].settings_dict["NAME"])
-    with psycopg.connect(make_conninfo(given, dbname=name), autocommit=True) as connection:
+    with psycopg.connect(make_conninfo(testing.superuser_url(), dbname=name), autocommit=True) as connection:
         yield connection
 
 
