@@ -14,7 +14,7 @@ from uuid import UUID
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, OuterRef, Q, Subquery
 from django.db.models.functions import Now
 from django.db.models.sql.datastructures import BaseTable
 
@@ -222,6 +222,15 @@ class BlockQuerySet(TreeRowQuerySet["Block"]):
     def entries(self) -> Self:
         return self.filter(kind=BlockKind.ENTRY)
 
+    def with_paths(self, tree: Tree) -> Self:
+        """Each with the path of the file that it is in, as `path`.
+
+        Not as a join: the planner, who doesn't know how few files of other tenants there may be, would expect that few
+        blocks pass it.
+        """
+        file = File.objects.of(tree).filter(pk=OuterRef("file_id"))
+        return self.annotate(path=Subquery(file.values("path")))
+
     def searched(self) -> Self:
         """The same rows by way of a view that leaves full text and LIKE their indexes: see `memsvc.database.rights`."""
         rows = self.all()
@@ -280,6 +289,8 @@ class Block(TreeRow):
     # The revision of each line, where some are older than the block and what they came from has been removed.
     line_revisions = ArrayField(models.BigIntegerField(), null=True, blank=True)
 
+    # No column: where its file is, if that was read along.
+    path: str
     # No column: what an entry that is not stored yet will be found by, where that was worked out before the lock.
     known_terms: Terms | None = None
 

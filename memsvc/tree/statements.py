@@ -262,7 +262,7 @@ def blocks_with_files(tree: Tree, ids: Sequence[UUID]) -> dict[UUID, Block]:
 def _block_with_file(row: Sequence[Any]) -> Block | None:
     block, file = instance(Block, row[:_BLOCK]), instance(File, row[_BLOCK:])
     if block is not None and file is not None:
-        block.file = file
+        block.file, block.path = file, file.path
     return block
 
 

@@ -68,7 +68,7 @@ def get_entry(access: Access, entry_id: str, *, revision: int | None = None) -> 
     entry_id = _searchable(entry_id, "id")
     with snapshot(access, revision) as now:
         block = statements.entry_with_id(access.tree, entry_id) if revision is None else None
-        is_seen = block is not None and now.shows(block) and access.sees(block.file.path)
+        is_seen = block is not None and now.shows(block) and access.sees(block.path)
         found = read_blocks(now, [block] if block and is_seen else _first_named(now, entry_id))
     if not found:
         raise EntryNotFound(entry_id)
@@ -78,9 +78,9 @@ def get_entry(access: Access, entry_id: str, *, revision: int | None = None) -> 
 def _first_named(now: Snapshot, entry_id: str) -> list[Block]:
     """The slow way: for earlier revisions, and where the entry that has the id is out of sight."""
     named = now.blocks().entries().filter(entry_id=entry_id)
-    blocks = list(_within(now, named, None).select_related("file"))
+    blocks = list(_within(now, named, None).with_paths(now.access.tree))
     paths = _paths(now, blocks)
-    return sorted(blocks, key=lambda block: (paths.get(block.file_id, block.file.path), block.position))[:1]
+    return sorted(blocks, key=lambda block: (paths.get(block.file_id, block.path), block.position))[:1]
 
 
 def list_entries(
@@ -133,7 +133,7 @@ def _page(
 ) -> Page[EntryRead]:
     limit = max(1, min(limit, MAX_FOUND))
     with snapshot(access, revision) as now:
-        entries = matching(now, wanted).select_related("file")
+        entries = matching(now, wanted).with_paths(access.tree)
         for needle in needles:
             entries = entries.filter(search_text__contains=needle)
         if cursor is not None:
@@ -203,12 +203,12 @@ def _within(now: Snapshot, entries: BlockQuerySet, path_prefix: str | None) -> B
 
 
 def read_blocks(now: Snapshot, rows: Iterable[Block]) -> list[EntryRead]:
-    """Blocks, each with its file, as entries of a moment."""
+    """Blocks, each with its path, as entries of a moment."""
     blocks = list(rows)
     paths = _paths(now, blocks)
     return [
         EntryRead(
-            path=paths.get(block.file_id, block.file.path),
+            path=paths.get(block.file_id, block.path),
             entry=entry_of(block, now.revision),
             revision=block.added_in,
             etag=entry_etag(block, now.revision),

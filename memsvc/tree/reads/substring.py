@@ -42,14 +42,14 @@ def search_substring(
     limit = max(1, min(limit, MAX_FOUND))
     found: list[tuple[EntryRead, str]] = []
     with snapshot(access, revision) as now:
-        entries = _about(matching(now, wanted), needle).select_related("file")
-        entries = entries.order_by("-created", "file__path", "position", "pk")
+        entries = _about(matching(now, wanted), needle).with_paths(access.tree)
+        entries = entries.order_by("-created", F("path").asc(), "position", "pk")
         size = limit + 1
         while True:
             chunk = entries.filter(_behind(cursor)) if cursor else entries
             rows = list(chunk[:size])
             for row, read in zip(rows, read_blocks(now, rows), strict=True):
-                cursor = cursor_of_place(read.entry.created, row.file.path, row.position, row.pk)
+                cursor = cursor_of_place(read.entry.created, row.path, row.position, row.pk)
                 text = " ".join((read.entry.summary, read.entry.body, *read.entry.tags))
                 if needle in case_folded(text):
                     found.append((read, cursor))
@@ -87,7 +87,7 @@ def _behind_fields() -> Combinable:
 def _behind(cursor: str) -> Q:
     created, path, position, pk = after_place(cursor)
     place = GreaterThan(
-        Row(F("file__path"), F("position"), F("pk")),
+        Row(F("path"), F("position"), F("pk")),
         Row(Value(path), Value(position), Value(pk, UUIDField())),
     )
     return Q(created__lte=Value(created, DateTimeField())) & (Q(created__lt=created) | Q(place))
