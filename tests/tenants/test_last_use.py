@@ -7,6 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from memsvc.database.tenancy import tenant_transaction
 from tenants.last_use import LastUses
 from tenants.models import ApiKey, Tenant
 from tests.people import make_key
@@ -34,7 +35,8 @@ def test_many_uses_are_written_as_one(alice: Tenant, bob: Tenant) -> None:
         uses.flush()
     updates = [query for query in queries if query["sql"].startswith("UPDATE")]
     for key in (first, second, unused):
-        key.refresh_from_db()
+        with tenant_transaction(key.tenant_id):
+            key.refresh_from_db()
 
     assert len(updates) == 2
     assert (first.last_used_ip, second.last_used_ip) == ("192.0.2.5", None)
@@ -80,7 +82,8 @@ def test_the_timer_writes_in_its_own_thread_and_gives_the_connection_back(transa
     assert timer is not current_thread()
 
     timer.join(timeout=10)
-    key.refresh_from_db()
+    with tenant_transaction(key.tenant_id):
+        key.refresh_from_db()
 
     assert key.last_used_ip == "192.0.2.1"
     assert connections_left() == 0

@@ -14,7 +14,7 @@ from memsvc.tree.cursors import cursor_of_entry
 from memsvc.tree.models import Block
 from memsvc.tree.trees import create_tree
 from tenants.models import Tenant
-from tests.tree.support import FACTS, add, entry_text
+from tests.tree.support import FACTS, add, entry_text, of_tenant
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -171,7 +171,8 @@ def filled(access: Access, entries: int) -> Access:
     services.scaffold(access)
     text = "\n".join(["# Facts\n", *(entry_text(f"mem_{n:05}", f"Fact number {n}.") for n in range(8))])
     services.write_file(access, FACTS, text)
-    multiply(Block.objects.of(access.tree).get(entry_id="mem_00007"), entries - 9)
+    with of_tenant(access):
+        multiply(Block.objects.of(access.tree).get(entry_id="mem_00007"), entries - 9)
     add(access, "The first one by a service.")
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE tree_block, tree_file, tree_tree")
@@ -181,7 +182,8 @@ def filled(access: Access, entries: int) -> Access:
 def middle(access: Access) -> str:
     """Where the page begins that has half of all entries before it."""
     entries = Block.objects.of(access.tree).live_at(None).entries().order_by("-created", "-pk")
-    last = entries[entries.count() // 2 - 1]
+    with of_tenant(access):
+        last = entries[entries.count() // 2 - 1]
     assert last.created is not None
     return cursor_of_entry(last.created, last.pk)
 

@@ -16,6 +16,7 @@ from tests.tree.support import (
     days_pass,
     entry_text,
     in_days,
+    of_tenant,
     revisions,
     rows,
 )
@@ -148,16 +149,19 @@ def test_a_file_reads_the_same_however_it_came(memory: Access, stranger: Access)
     def described(access: Access) -> object:
         rows = File.objects.of(access.tree).exclude(path="/memory/index.md").order_by("path")
         blocks = Block.objects.of(access.tree).exclude(file__path="/memory/index.md")
-        return (
-            list(
-                rows.values("path", "parent", "size", "lines", "is_text", "newline", "sha256", "next_expiry")
-            ),
-            list(
-                blocks.order_by("file__path", "position").values(
-                    "position", "kind", "head", "text", "raw", "size", "lines", "entry_id", "search_text"
-                )
-            ),
-        )
+        with of_tenant(access):
+            return (
+                list(
+                    rows.values(
+                        "path", "parent", "size", "lines", "is_text", "newline", "sha256", "next_expiry"
+                    )
+                ),
+                list(
+                    blocks.order_by("file__path", "position").values(
+                        "position", "kind", "head", "text", "raw", "size", "lines", "entry_id", "search_text"
+                    )
+                ),
+            )
 
     assert described(memory) == described(stranger)
 

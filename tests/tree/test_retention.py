@@ -24,7 +24,7 @@ from memsvc.tree.scope import unit_of_work
 from memsvc.tree.trees import archive_tree, create_tree
 from tenants.models import Tenant
 from tenants.services import InvalidTenant, keep_history
-from tests.tree.support import FACTS, access_to, add, contents, revision, revisions, text
+from tests.tree.support import FACTS, access_to, add, contents, of_tenant, revision, revisions, text
 
 NOTE = "/notes/a.md"
 
@@ -244,8 +244,9 @@ def test_a_folders_key_learns_nothing_of_what_was_outside(alice: Tenant) -> None
 
 
 def _older(access: Access, number: int, days: float) -> None:
-    made = Revision.objects.filter(tree_id=access.tree.pk, number__lte=number)
-    made.update(at=datetime.now(tz=UTC) - timedelta(days=days))
+    with of_tenant(access):
+        made = Revision.objects.filter(tree_id=access.tree.pk, number__lte=number)
+        made.update(at=datetime.now(tz=UTC) - timedelta(days=days))
 
 
 def test_the_newest_revision_that_is_old_enough_is_the_oldest_kept(filled: Access) -> None:

@@ -7,6 +7,7 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from memsvc.database.ids import uuid7
+from memsvc.database.rights import OWNER, connected_as
 from memsvc.format import SCAFFOLD, MemoryCategory
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
@@ -15,7 +16,18 @@ from memsvc.tree.models import Block, File, Redaction, Revision, Tree
 from memsvc.tree.reads import EntryFilter
 from memsvc.tree.trees import create_tree
 from tenants.models import Tenant
-from tests.tree.support import FACTS, access_to, add, contents, draft, entry_text, paths, revisions, rows
+from tests.tree.support import (
+    FACTS,
+    access_to,
+    add,
+    contents,
+    draft,
+    entry_text,
+    of_tenant,
+    paths,
+    revisions,
+    rows,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -145,7 +157,7 @@ def test_a_cursor_of_another_tenant_shows_only_ones_own(memory: Access, stranger
     assert {each.entry.body.rpartition(" ")[0] for each in found} <= {stranger.actor.name}
 
 
-# --- the second wall: what the database refuses ----------------------------------------------------------------
+# --- what the database refuses, even to the owner of the tables ----------------------------------------------------
 
 
 @pytest.fixture
@@ -153,7 +165,11 @@ def rows_of_both(memory: Access, stranger: Access) -> tuple[File, File]:
     """Alice's and Bob's facts.md."""
     add(memory)
     add(stranger)
-    mine, hers = (File.objects.of(access.tree).get(path=FACTS) for access in (memory, stranger))
+    found = []
+    for access in (memory, stranger):
+        with of_tenant(access):
+            found.append(File.objects.of(access.tree).get(path=FACTS))
+    mine, hers = found
     return mine, hers
 
 
@@ -164,10 +180,15 @@ def block_in(file: File, *, tenant: object, tree: object) -> Block:
 
 
 def refused(act: Callable[[], object]) -> None:
-    with pytest.raises(IntegrityError, match="violates foreign key constraint"), transaction.atomic():
+    with (
+        connected_as(OWNER),
+        pytest.raises(IntegrityError, match="violates foreign key constraint"),
+        transaction.atomic(),
+    ):
         act()
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_block_stands_only_in_a_file_of_its_tenant_and_tree(
     memory: Access, rows_of_both: tuple[File, File], alice: Tenant
 ) -> None:
@@ -180,6 +201,7 @@ def test_a_block_stands_only_in_a_file_of_its_tenant_and_tree(
     refused(block_in(mine, tenant=mine.tenant_id, tree=second.pk).save)
 
 
+@pytest.mark.django_db(transaction=True)
 def test_no_row_changes_sides(rows_of_both: tuple[File, File]) -> None:
     mine, hers = rows_of_both
 
@@ -188,18 +210,21 @@ def test_no_row_changes_sides(rows_of_both: tuple[File, File]) -> None:
     refused(lambda: File.objects.filter(pk=mine.pk).update(tree_id=hers.tree_id))
 
 
+@pytest.mark.django_db(transaction=True)
 def test_files_and_revisions_stand_only_in_a_tree_of_their_tenant(
     memory: Access, stranger: Access, rows_of_both: tuple[File, File]
 ) -> None:
     mine, hers = rows_of_both
     mine.pk, mine.path, mine.tree_id = uuid7(), "/other.md", hers.tree_id
-    crossed = Revision.objects.filter(tree_id=memory.tree.pk)[0]
+    with of_tenant(memory):
+        crossed = Revision.objects.of(memory.tree)[0]
     crossed.pk, crossed.number, crossed.tree_id = uuid7(), 99, hers.tree_id
 
     refused(lambda: mine.save(force_insert=True))
     refused(lambda: crossed.save(force_insert=True))
 
 
+@pytest.mark.django_db(transaction=True)
 def test_a_file_was_never_one_of_another_tree(rows_of_both: tuple[File, File]) -> None:
     mine, hers = rows_of_both
 
