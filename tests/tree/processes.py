@@ -67,11 +67,12 @@ class Writers:
 
 
 @contextmanager
-def writers(database_url: str) -> Iterator[Writers]:
+def writers(**urls: str) -> Iterator[Writers]:
+    """Writers on the database of these variables."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.tree.writers"],
         cwd=ROOT,
-        env=os.environ | {"DATABASE_URL": database_url},
+        env=os.environ | urls,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

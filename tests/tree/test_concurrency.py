@@ -82,7 +82,7 @@ def test_eight_threads_lose_nothing(memory: Access, work: str) -> None:
 
 @pytest.mark.parametrize("work", ["facts", "procedures"])
 def test_eight_processes_lose_nothing(memory: Access, database_url: str, work: str) -> None:
-    with writers(database_url) as them:
+    with writers(DATABASE_URL=database_url) as them:
         pids = [them.order(order_for(memory, work, times=EACH, name=str(n))) for n in range(WRITERS)]
         them.await_end(*pids)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memsvc.embedded import Cluster
+from memsvc.embedded import URLS, Cluster
 from memsvc.format import MemoryKind
 from memsvc.tree import reads
 from memsvc.tree.access import Access
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def them(database_url: str) -> Iterator[Writers]:
-    with writers(database_url) as them:
+    with writers(DATABASE_URL=database_url) as them:
         yield them
 
 
@@ -126,7 +126,7 @@ def own_cluster() -> Iterator[Cluster]:
 
 
 def test_a_server_that_dies_loses_nothing_that_was_acknowledged(own_cluster: Cluster) -> None:
-    with writers(own_cluster.url()) as them:
+    with writers(**dict(zip(URLS, own_cluster.urls(), strict=True))) as them:
         tenant, tree = answers_to(them, Order(work="migrate"))
         pid = them.order(Order(work="facts", tenant=tenant, tree=tree, times=10_000))
         them.await_acknowledged(pid, 20)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from importlib import import_module
+from io import StringIO
 from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import UUID
 
@@ -101,6 +102,7 @@ def _migrated() -> list[str]:
     from memsvc.tree.trees import tree_of
     from tests.people import make_tenant
 
+    call_command("database_roles", stdout=StringIO())
     call_command("migrate", verbosity=0)
     tree = tree_of(make_tenant())
     return [str(tree.tenant_id), str(tree.pk)]
