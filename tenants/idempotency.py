@@ -10,8 +10,8 @@ from django.utils import timezone
 from psycopg.errors import LockNotAvailable
 
 from memsvc.database.ids import uuid7
-from memsvc.database.rows import execute, one
-from memsvc.database.tenancy import enter_tenant, tenant_transaction
+from memsvc.database.rows import execute
+from memsvc.database.tenancy import one_entering, tenant_transaction
 from tenants.models import StoredAnswer, Tenant
 
 KEPT_FOR = timedelta(days=7)
@@ -46,9 +46,8 @@ def claim(tenant: Tenant, key: str, fingerprint: str) -> UUID | None:
     """
     claimed = uuid7()
     owner = tenant.pk
-    enter_tenant(owner)
     try:
-        found = one(_CLAIM, [claimed, owner, key, fingerprint])
+        found = one_entering(owner, _CLAIM, [claimed, owner, key, fingerprint])
     except OperationalError as error:
         if isinstance(error.__cause__, LockNotAvailable):
             raise StillInFlight from error

@@ -4,12 +4,12 @@ Every statement on a table with a `tenant_id` runs in a transaction that has ent
 entered by `memsvc.tree.scope`; `tenant_transaction` is for those that belong to a tenant and to no tree.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from memsvc.database.rows import execute
 
@@ -20,6 +20,18 @@ SET_TENANT: Final = "SELECT set_config('memsvc.tenant_id', %s, true)"
 def enter_tenant(tenant_id: UUID) -> None:
     """Say whose rows this transaction is about, until it ends or enters another tenant."""
     execute(SET_TENANT, [str(tenant_id)])
+
+
+def one_entering(tenant_id: UUID, sql: str, parameters: Sequence[object]) -> Sequence[Any] | None:
+    """Enter a tenant, and the first row of one statement about it, in one round trip.
+
+    What is sent together is one transaction, also where none has begun. It is bound by the client and not prepared.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(f"{SET_TENANT}; {sql}", [str(tenant_id), *parameters])
+        cursor.nextset()
+        row: Sequence[Any] | None = cursor.fetchone()
+    return row
 
 
 @contextmanager

@@ -234,8 +234,10 @@ class BlockQuerySet(TreeRowQuerySet["Block"]):
     def searched(self) -> Self:
         """The same rows by way of a view that leaves full text and LIKE their indexes: see `memsvc.database.rights`."""
         rows = self.all()
-        table = rows.query.get_initial_alias()
-        rows.query.alias_map[table] = BaseTable(SEARCHED, table)
+        # Under the table's own name, so that whatever is asked of its columns stays as it is.
+        name = rows.query.get_initial_alias()
+        rows.query.alias_map[name] = BaseTable(SEARCHED, name)
+        rows.query.table_map[SEARCHED] = [name]
         return rows
 
 

@@ -13,7 +13,7 @@ from django.db import connection
 from psycopg.types.json import Jsonb
 
 from memsvc.database.rows import columns, execute, instance, names, one, prepared
-from memsvc.database.tenancy import SET_TENANT
+from memsvc.database.tenancy import SET_TENANT, one_entering
 from memsvc.format import BlockKind
 from memsvc.format.entries import trimmed_body
 from memsvc.format.terms import Terms, entry_terms
@@ -35,7 +35,6 @@ _SET_SNAPSHOT = f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; {S
 
 # NO KEY: a plain FOR UPDATE would also hold up inserts that merely refer to the row.
 _LOCK_TREE = f"""
-{SET_TENANT};
 SELECT {columns(Tree, "t")} FROM tree_tree t WHERE tenant_id = %s AND id = %s FOR NO KEY UPDATE
 """
 
@@ -48,26 +47,16 @@ def enter_snapshot(tenant_id: UUID) -> None:
 
 def lock_tree(tree: Tree) -> Tree | None:
     """Enter, and lock a tree against other writers; None when it is gone."""
-    with connection.cursor() as cursor:
-        cursor.execute(_LOCK_TREE, [str(tree.tenant_id), tree.tenant_id, tree.pk])
-        cursor.nextset()
-        row = cursor.fetchone()
+    row = one_entering(tree.tenant_id, _LOCK_TREE, [tree.tenant_id, tree.pk])
     return instance(Tree, row) if row else None
 
 
-# What is sent together is one transaction, also where none has begun.
-_TREE_NAMED = f"""
-{SET_TENANT};
-SELECT {columns(Tree, "t")} FROM tree_tree t WHERE tenant_id = %s AND name = %s
-"""
+_TREE_NAMED = f"SELECT {columns(Tree, 't')} FROM tree_tree t WHERE tenant_id = %s AND name = %s"
 
 
 def tree_named(tenant_id: UUID, name: str) -> Tree | None:
     """A tenant's tree by its name; enters the tenant by itself."""
-    with connection.cursor() as cursor:
-        cursor.execute(_TREE_NAMED, [str(tenant_id), tenant_id, name])
-        cursor.nextset()
-        row = cursor.fetchone()
+    row = one_entering(tenant_id, _TREE_NAMED, [tenant_id, name])
     return instance(Tree, row) if row else None
 
 

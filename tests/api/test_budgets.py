@@ -39,7 +39,7 @@ def reads(api: APIClient, entry: dict[str, Any]) -> dict[str, tuple[Callable[[],
     octets = {"Accept": "application/octet-stream"}
     return {
         "me": (lambda: api.get("/v1/me"), (KEY,)),
-        "trees": (lambda: api.get("/v1/trees"), (KEY, "trees")),
+        "trees": (lambda: api.get("/v1/trees"), (KEY, SCOPE, "trees")),
         "tree": (
             lambda: api.get("/v1/trees/default"),
             (*READ, "files that may be hidden", "files", "entries"),
@@ -88,11 +88,11 @@ def test_a_write_costs_two_statements_more_than_its_service(api: APIClient, entr
     for name, write in writes(api, entry).items():
         with sent() as found:
             assert write().status_code in (200, 201), name
-        assert ["tenants_apikey" in found[0], "tree_tree" in found[1], "FOR NO KEY UPDATE" in found[2]] == [
+        assert ["memsvc_key" in found[0], "tree_tree" in found[1], "FOR NO KEY UPDATE" in found[2]] == [
             True
         ] * 3
         of_door = [
-            sql for sql in found if "tenants_apikey" in sql or ("tree_tree" in sql and " AND name = " in sql)
+            sql for sql in found if "memsvc_key" in sql or ("tree_tree" in sql and " AND name = " in sql)
         ]
         assert len(of_door) == 2, name
 

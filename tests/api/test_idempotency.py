@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx
 import psycopg
@@ -23,6 +24,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from memsvc.database.ids import uuid7
+from memsvc.database.tenancy import tenant_transaction
 from memsvc.transfer.formats import import_file
 from tenants import idempotency
 from tenants.models import StoredAnswer, Tenant
@@ -200,18 +202,27 @@ def test_reads_take_no_key(api: APIClient) -> None:
 
 
 def test_answers_are_kept_for_a_week(
-    api: APIClient, stranger: APIClient, monkeypatch: pytest.MonkeyPatch
+    api: APIClient, stranger: APIClient, alice: Tenant, bob: Tenant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(idempotency, "_ONE_IN", 1)
     add(api)
     add(stranger)
-    StoredAnswer.objects.update(created_at=timezone.now() - idempotency.KEPT_FOR - timedelta(minutes=1))
+    ours, theirs = alice.pk, bob.pk
+    for tenant in (ours, theirs):
+        with tenant_transaction(tenant):
+            old = timezone.now() - idempotency.KEPT_FOR - timedelta(minutes=1)
+            StoredAnswer.objects.update(created_at=old)
 
     add(api, {"Idempotency-Key": "another"})  # takes the old ones of its tenant away
 
-    assert StoredAnswer.objects.count() == 2
+    assert (kept_answers(ours), kept_answers(theirs)) == (["another"], [KEY["Idempotency-Key"]])
     call_command("purge_idempotency", stdout=io.StringIO())
-    assert [answer.key for answer in StoredAnswer.objects.all()] == ["another"]
+    assert (kept_answers(ours), kept_answers(theirs)) == (["another"], [])
+
+
+def kept_answers(tenant: UUID) -> list[str]:
+    with tenant_transaction(tenant):
+        return [answer.key for answer in StoredAnswer.objects.all()]
 
 
 def test_an_import_may_think_for_long_within_its_transaction(
@@ -262,6 +273,7 @@ def test_a_first_request_that_does_not_end_is_told_of(live_url: str, database_ur
     claim = "INSERT INTO tenants_storedanswer (id, tenant_id, key, fingerprint, status, headers, body)"
     with agent(live_url, make_key(tenant)[1]) as http:
         with psycopg.connect(database_url) as first:
+            first.execute("SELECT set_config('memsvc.tenant_id', %s, true)", [str(tenant.pk)])
             row = [uuid7(), tenant.pk, KEY["Idempotency-Key"]]
             first.execute(f"{claim} VALUES (%s, %s, %s, 'of the first', 0, '{{}}', '')", row)
             second = http.post("/entries", json=FACT)
