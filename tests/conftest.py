@@ -13,6 +13,7 @@ import django
 import psycopg
 import pytest
 from django.core.management import call_command
+from django.core.management.commands import flush
 from django.db import connections
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import TransactionTestCase
@@ -103,7 +104,7 @@ def _emptied_by_deleting(request: pytest.FixtureRequest) -> Iterator[None]:
     def statements(
         self: DatabaseOperations, style: object, tables: list[str], **options: object
     ) -> list[str]:
-        return [f"DELETE FROM {self.quote_name(table)}" for table in tables if table != "django_migrations"]
+        return [f"DELETE FROM {self.quote_name(table)}" for table in tables if table not in _KEPT]
 
     def execute(self: DatabaseOperations, statements: list[str]) -> None:
         connection = request.getfixturevalue("superuser")
@@ -115,7 +116,12 @@ def _emptied_by_deleting(request: pytest.FixtureRequest) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DatabaseOperations, "sql_flush", statements)
         patch.setattr(DatabaseOperations, "execute_sql_flush", execute)
+        patch.setattr(flush, "emit_post_migrate_signal", lambda *args, **options: None)
         yield
+
+
+# What migrations and not tests put there.
+_KEPT = ("django_migrations", "django_content_type", "auth_permission")
 
 
 @pytest.fixture(autouse=True)

@@ -74,7 +74,11 @@ def make_roles() -> list[str]:
     done = []
     owner = connections[OWNER]
     owner.ensure_connection()
+    database = str(owner.settings_dict["NAME"])
     with transaction.atomic(using=OWNER), owner.cursor() as cursor:
+        # Who may make temporary tables may make functions of that kind too, and these see rows before a view's
+        # condition does.
+        _run(cursor, "REVOKE TEMPORARY ON DATABASE {} FROM PUBLIC", database)
         for alias in (SERVICE, ADMIN):
             settings = connections[alias].settings_dict
             name, password = str(settings["USER"]), str(settings["PASSWORD"])
@@ -87,7 +91,7 @@ def make_roles() -> list[str]:
                 statement += sql.SQL(" PASSWORD {}").format(sql.Literal(hashed.decode()))
             if verb == "CREATE" or password:
                 cursor.execute(statement)
-            _run(cursor, "GRANT CONNECT ON DATABASE {} TO {}", owner.settings_dict["NAME"], name)
+            _run(cursor, "GRANT CONNECT ON DATABASE {} TO {}", database, name)
             done.append(f"{'made' if verb == 'CREATE' else 'kept'} {name}")
     return done
 
@@ -186,7 +190,8 @@ _FAULTS: Final = """
 SELECT rolsuper, rolbypassrls, rolcreaterole,
     EXISTS (SELECT FROM pg_class WHERE relowner = r.oid AND relnamespace = 'public'::regnamespace) AS owns,
     EXISTS (SELECT FROM pg_auth_members WHERE member = r.oid) AS becomes,
-    has_schema_privilege(r.oid, 'public', 'CREATE') AS creates
+    has_schema_privilege(r.oid, 'public', 'CREATE')
+        OR has_database_privilege(r.oid, current_database(), 'TEMPORARY') AS creates
 FROM pg_roles r WHERE rolname = current_user
 """
 _FAULTS_SAID: Final = {

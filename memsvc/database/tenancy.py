@@ -22,7 +22,7 @@ def enter_tenant(tenant_id: UUID) -> None:
     execute(SET_TENANT, [str(tenant_id)])
 
 
-def one_entering(tenant_id: UUID, sql: str, parameters: Sequence[object]) -> Sequence[Any] | None:
+def one_entering(tenant_id: UUID, sql: str, parameters: Sequence[Any]) -> Sequence[Any] | None:
     """Enter a tenant, and the first row of one statement about it, in one round trip.
 
     What is sent together is one transaction, also where none has begun. It is bound by the client and not prepared.

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.db import connection
 
+from memsvc.database.ids import uuid7
 from memsvc.format import dominant_newline
 from memsvc.tree import statements
 from memsvc.tree.access import Access
@@ -18,24 +19,26 @@ from memsvc.tree.visibility import live_at_sql, visible_sql
 # A large tree takes longer than the limit for single requests allows.
 _STATEMENT_SECONDS = 600
 
-# Rows of one moment under new ids: in the order of the old ones, which decides between entries of the same time.
 _COPIED_FILES = f"""
-CREATE TEMPORARY TABLE copied_file ON COMMIT DROP AS
-SELECT uuidv7() AS new_id, coalesce(former_of_id, id) AS content_id, id AS old_id, changed_in > %(revision)s AS outdated
-FROM (
-    SELECT * FROM tree_file f
-    WHERE tenant_id = %(tenant)s AND tree_id = %(source)s AND {live_at_sql("f", "%(revision)s")}
-    ORDER BY id
-) f
+SELECT id, coalesce(former_of_id, id), changed_in > %(revision)s
+FROM tree_file f
+WHERE tenant_id = %(tenant)s AND tree_id = %(source)s AND {live_at_sql("f", "%(revision)s")}
+ORDER BY id
 """
+# Files of one moment under new ids, which are in the order of the old ones: that decides between entries of the same
+# time. No table of its own: whoever serves may make none, not even for a while.
+_COPIED = (
+    "unnest(%(new)s::uuid[], %(old)s::uuid[], %(content)s::uuid[], %(outdated)s::boolean[])"
+    " AS c (new_id, old_id, content_id, outdated)"
+)
 
-_FILES = """
+_FILES = f"""
 INSERT INTO tree_file (id, tenant_id, tree_id, added_in, path, parent, size, lines, is_text, newline, sha256,
                        next_expiry, pruned_in, created_in, changed_in, created_at, modified_at)
 SELECT c.new_id, f.tenant_id, %(copy)s, 1, f.path, f.parent, f.size, f.lines, f.is_text, f.newline,
        CASE WHEN c.outdated THEN '' ELSE f.sha256 END, f.next_expiry, 0, 1, 1, f.created_at,
        CASE WHEN c.outdated THEN %(at)s ELSE f.modified_at END
-FROM copied_file c JOIN tree_file f ON f.tenant_id = %(tenant)s AND f.id = c.old_id
+FROM {_COPIED} JOIN tree_file f ON f.tenant_id = %(tenant)s AND f.id = c.old_id
 """
 
 _OWN_COLUMNS = (
@@ -56,7 +59,7 @@ FROM (
            b.kind = 'entry' AND row_number() OVER (
                PARTITION BY b.kind, b.entry_id ORDER BY f.path, b.position
            ) > 1 AS duplicate_then
-    FROM copied_file c
+    FROM {_COPIED}
     JOIN tree_file f ON f.tenant_id = %(tenant)s AND f.id = c.old_id
     JOIN tree_block b ON b.tenant_id = %(tenant)s AND b.file_id = c.content_id
     WHERE {live_at_sql("b", "%(revision)s")}
@@ -71,7 +74,7 @@ UPDATE tree_file f SET size = t.size, lines = t.lines, next_expiry = t.next_expi
 FROM (
     SELECT c.new_id, coalesce(sum(b.size + b.spliced), 0) AS size, min(b.expires_at) AS next_expiry,
            coalesce(sum(b.lines + (b.spliced > 0)::int), 0) AS lines
-    FROM copied_file c
+    FROM {_COPIED}
     LEFT JOIN tree_block b ON b.tenant_id = %(tenant)s AND b.file_id = c.new_id
          AND {visible_sql("b", "now()")}
     WHERE c.outdated GROUP BY c.new_id
@@ -80,8 +83,8 @@ WHERE f.tenant_id = %(tenant)s AND f.id = t.new_id
 """
 
 # Outdated files of which bytes, and not the newest row, tell whether they are text and how their lines end.
-_UNSURE = """
-SELECT f.id FROM copied_file c JOIN tree_file f ON f.tenant_id = %(tenant)s AND f.id = c.new_id
+_UNSURE = f"""
+SELECT f.id FROM {_COPIED} JOIN tree_file f ON f.tenant_id = %(tenant)s AND f.id = c.new_id
 WHERE c.outdated AND (NOT f.is_text OR f.newline <> E'\\n' OR EXISTS (
     SELECT FROM tree_block b WHERE b.tenant_id = %(tenant)s AND b.file_id = f.id
        AND (b.raw IS NOT NULL OR strpos(b.head, E'\\r') + strpos(b.text, E'\\r') > 0)
@@ -124,10 +127,17 @@ def _copy(source: Tree, copy: Tree, revision: int) -> None:
     }
     with connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL statement_timeout = '{_STATEMENT_SECONDS}s'")
-        for statement in (_COPIED_FILES, _FILES, _BLOCKS, _COUNTS, _UNSURE):
+        cursor.execute(_COPIED_FILES, values)
+        files = cursor.fetchall()
+        values |= {
+            "new": [uuid7() for _ in files],
+            "old": [old for old, _, _ in files],
+            "content": [content_id for _, content_id, _ in files],
+            "outdated": [is_outdated for _, _, is_outdated in files],
+        }
+        for statement in (_FILES, _BLOCKS, _COUNTS, _UNSURE):
             cursor.execute(statement, values)
         unsure = [row[0] for row in cursor.fetchall()]
-        cursor.execute("DROP TABLE copied_file")
     for file in File.objects.of(copy).filter(pk__in=unsure):
         data = content(Block.objects.of_file(file))
         file.is_text, file.newline = decodes(data), dominant_newline(data)

@@ -1,9 +1,11 @@
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import pytest
 from django.test import Client
 
 from memsvc.contract.requests import EntryDraft
+from memsvc.database.rights import OWNER, connected_as
 from memsvc.format import MemoryCategory
 from memsvc.tree import services
 from memsvc.tree.access import Access
@@ -41,6 +43,11 @@ class House:
         }
 
 
+def from_outside() -> AbstractContextManager[None]:
+    """Inside, rows of every tenant are there."""
+    return connected_as(OWNER)
+
+
 def make_house(name: str, canary: str) -> House:
     tenant = make_tenant(name)
     tree = tree_of(tenant)
@@ -51,12 +58,16 @@ def make_house(name: str, canary: str) -> House:
         category=MemoryCategory.FACTS, body=f"body of {canary}", summary=f"summary of {canary}"
     )
     written = services.add_entry(access, draft)
+    with from_outside():
+        file = File.objects.get(tenant=tenant, path=f"/{canary}.md")
+        entry = Block.objects.get(tenant=tenant, entry_id=written.entry.entry_id)
+        revision = Revision.objects.get(tenant=tenant, number=1)
     return House(
         tenant=tenant,
         tree=tree,
-        file=File.objects.get(tenant=tenant, path=f"/{canary}.md"),
-        entry=Block.objects.get(tenant=tenant, entry_id=written.entry.entry_id),
-        revision=Revision.objects.get(tenant=tenant, number=1),
+        file=file,
+        entry=entry,
+        revision=revision,
         key=key,
         key_text=text,
         membership=set_member(
@@ -66,12 +77,12 @@ def make_house(name: str, canary: str) -> House:
 
 
 @pytest.fixture
-def alice(db: None) -> House:
+def alice(transactional_db: None) -> House:
     return make_house("alice", "wonderland")
 
 
 @pytest.fixture
-def bob(db: None) -> House:
+def bob(transactional_db: None) -> House:
     return make_house("bob", "builder")
 
 
@@ -86,7 +97,7 @@ def login(name: str, *memberships: tuple[Tenant, Role], superuser: bool = False)
 
 
 @pytest.fixture
-def root(db: None) -> Client:
+def root(transactional_db: None) -> Client:
     return login("root", superuser=True)
 
 
@@ -101,6 +112,6 @@ def moderator(alice: House) -> Client:
 
 
 @pytest.fixture
-def nobody(db: None) -> Client:
+def nobody(transactional_db: None) -> Client:
     """Of the staff, but no member of anything."""
     return login("nobody")
