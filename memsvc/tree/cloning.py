@@ -113,7 +113,7 @@ def clone_tree(access: Access, name: str, *, revision: int | None = None) -> Tre
             message=f"clone of '{source.name}' as of revision {number}",
         )
         statements.record(made, index_behind=source.index_behind, superseded=[])
-    copy.refresh_from_db()
+        copy.refresh_from_db()
     return copy
 
 

@@ -46,6 +46,8 @@ def tree_of(tenant: Tenant, name: str = DEFAULT_TREE) -> Tree:
     """A tenant's tree by its exact name; the default one is made at its first use. Raises `TreeNotFound`."""
     tree = statements.tree_named(tenant.pk, unicodedata.normalize("NFC", name))
     if tree is not None:
+        # Asked for later, it would have to be read inside a transaction that has entered it.
+        tree.tenant = tenant
         return tree
     if name != DEFAULT_TREE:
         raise TreeNotFound(name)

@@ -1,0 +1,239 @@
+"""Everything once more with the tenant filter taken out of every statement: policies alone keep tenants apart.
+
+Both tenants have trees, files and entries of the same names, so that a statement that asks for a name, and for no
+tenant, would find the other's.
+"""
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connections
+from django.test import Client
+from django.utils import timezone
+
+from memsvc import jobs
+from memsvc.curation import permissions
+from memsvc.database import rights
+from memsvc.recall import vectors
+from memsvc.recall.accesses import ACCESS_COUNTS
+from memsvc.recall.context import context
+from memsvc.recall.search import Mode, Query, search
+from memsvc.transfer.exports import export_zip
+from memsvc.tree import reads, services
+from memsvc.tree.access import Access
+from memsvc.tree.cloning import clone_tree
+from memsvc.tree.trees import list_trees, measure_all, tree_of
+from tenants import idempotency, keys
+from tenants.models import Role, StoredAnswer, Tenant
+from tenants.scopes import Scope
+from tenants.services import keep_history, suspend_tenant
+from tests.api.conftest import client_with
+from tests.api.support import refusal, streamed
+from tests.api.test_matrix import EVERY_METHOD, ROUTES, call
+from tests.curation.conftest import House, login, make_house
+from tests.curation.test_admin import PAGES, detail, listing, text
+from tests.people import make_key, make_tenant
+from tests.tree.support import FACTS, access_to, add, contents, entry_text
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CANARY = "wonderland"
+
+
+def filled(name: str, body: str) -> Access:
+    """A tree named like the other tenant's, with a file and an entry of the same names."""
+    access = access_to(make_tenant(name))
+    services.scaffold(access)
+    services.write_file(access, "/secret.md", f"{body}\n", message=body)
+    services.write_file(access, FACTS, entry_text("mem_same", f"The word is {body}."))
+    return access
+
+
+@pytest.fixture
+def alice() -> Access:
+    # Made first, so that it is hers that a statement without a tenant finds.
+    return filled("alice", CANARY)
+
+
+@pytest.fixture
+def bob(alice: Access) -> Access:
+    return filled("bob", "builder")
+
+
+@pytest.fixture
+def untouched(alice: Access, bob: Access) -> Iterator[None]:
+    """Alice's rows, which are the same when the test has ended."""
+    before = rows_of(alice.tree.tenant)
+    yield
+    assert rows_of(alice.tree.tenant) == before
+
+
+def rows_of(tenant: Tenant) -> dict[str, list[Any]]:
+    """All rows of a tenant, in every table."""
+    found = {}
+    with rights.connected_as(rights.OWNER), connections[rights.OWNER].cursor() as cursor:
+        for table, column in rights.tenant_tables().items():
+            cursor.execute(f"SELECT t::text FROM {table} t WHERE {column} = %s ORDER BY 1", [tenant.pk])
+            found[table] = cursor.fetchall()
+    return found
+
+
+ACTS: dict[str, Callable[[Access], object]] = {
+    "contents": contents,
+    "list_entries": lambda bob: reads.list_entries(bob),
+    "get_entry": lambda bob: reads.get_entry(bob, "mem_same"),
+    "search by words": lambda bob: search(bob, Query(text="word", mode=Mode.LEXICAL)),
+    "search for a piece": lambda bob: search(bob, Query(text="wor", mode=Mode.SUBSTRING)),
+    "search for all words": lambda bob: search(bob, Query(text="word", mode=Mode.WORDS)),
+    "search misspelt": lambda bob: search(bob, Query(text="wonderlnad", mode=Mode.LEXICAL)),
+    "context": lambda bob: context(bob, "word"),
+    "grep": lambda bob: reads.grep(bob, "word"),
+    "glob": lambda bob: reads.glob(bob, "**"),
+    "read_index": lambda bob: reads.read_index(bob),
+    "list_revisions": lambda bob: reads.list_revisions(bob),
+    "diff": lambda bob: reads.diff(bob, 1),
+    "blame": lambda bob: reads.blame(bob, FACTS),
+    "entry_history": lambda bob: reads.entry_history(bob, "mem_same"),
+    "export": lambda bob: b"".join(export_zip(bob)),
+    "list_trees": lambda bob: [(tree.pk, tree.name) for tree in list_trees(bob.tree.tenant)],
+    "measure_all": lambda bob: measure_all(bob.tree.tenant),
+    "keys": lambda bob: keys.keys_seen_by(make_key(bob.tree.tenant, *Scope)[0], limit=10),
+    "write": lambda bob: services.write_file(bob, "/secret.md", "overwritten\n"),
+    "edit": lambda bob: services.edit_file(bob, "/secret.md", "builder", "gone"),
+    "append": lambda bob: services.append_file(bob, "/secret.md", "more\n"),
+    "move": lambda bob: services.move(bob, "/secret.md", "/moved.md"),
+    "delete": lambda bob: services.delete(bob, "/secret.md"),
+    "delete all": lambda bob: services.delete(bob, "/memory"),
+    "supersede": lambda bob: add(bob, "Another.", supersedes="mem_same"),
+    "retire": lambda bob: services.retire_entry(bob, "mem_same"),
+    "restore": lambda bob: services.restore(bob, 1),
+    "undo": lambda bob: services.undo(bob, revision=2),
+    "clone": lambda bob: contents(Access(clone_tree(bob, "copy"), bob.actor)),
+    "history": lambda bob: keep_history(tenant=bob.tree.tenant, days=1),
+    "suspend": lambda bob: suspend_tenant(tenant=bob.tree.tenant),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.usefixtures("untouched")
+def test_services_and_reads_stay_inside(bob: Access, without_tenant_filter: None, act: str) -> None:
+    # The tree as a request comes by it: by its name.
+    named = Access(tree_of(bob.tree.tenant), bob.actor)
+
+    assert CANARY not in repr(ACTS[act](named))
+    assert named.tree.pk == bob.tree.pk
+
+
+def test_without_policies_the_same_would_find_the_other(
+    alice: Access, bob: Access, without_tenant_filter: None
+) -> None:
+    """That the filter is really out."""
+    with rights.connected_as(rights.OWNER), without_filter_of_owner():
+        assert {tree.pk for tree in list_trees(bob.tree.tenant)} == {alice.tree.pk, bob.tree.pk}
+
+
+def without_filter_of_owner() -> Any:
+    [send] = connections[rights.ADMIN].execute_wrappers
+    return connections[rights.OWNER].execute_wrapper(send)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.usefixtures("untouched")
+def test_every_endpoint_stays_inside(
+    alice: Access, bob: Access, without_tenant_filter: None, route: str
+) -> None:
+    # "default" is a tree of both; what names rows names Alice's.
+    names = {
+        "tree": "default",
+        "path": "secret.md",
+        "entry_id": "mem_same",
+        "number": "1",
+        "store_id": f"memstore_{alice.tree.pk.hex}",
+        "memory_id": "mem_x",
+        "version_id": "memver_x",
+        "key_id": str(alice.tree.pk),
+    }
+    for method in EVERY_METHOD:
+        client = client_with(make_key(bob.tree.tenant, *Scope)[1])
+        answer = call(client, route, method, names)
+        content = streamed(answer) if answer.streaming else answer.content
+        assert answer.status_code < 500, (method, content)
+        assert CANARY.encode() not in content, method
+        assert refusal(answer) if answer.status_code >= 400 else True
+
+
+@pytest.mark.usefixtures("untouched")
+def test_jobs_and_commands_stay_inside(bob: Access, without_tenant_filter: None, tmp_path: Any) -> None:
+    tenant = bob.tree.tenant
+    vectors.embed_tree(bob.tree)
+    vectors.forget_expired()
+    search(bob, Query(text="word", mode=Mode.LEXICAL))
+    ACCESS_COUNTS.flush()
+    keep_history(tenant=tenant, days=1)
+    for command in (
+        ("memory_export", tenant.slug, str(tmp_path / "out.zip")),
+        ("history_prune", tenant.slug),
+        ("key_create", tenant.slug, "--name", "x", "--scope", "read"),
+        ("tenant_history", tenant.slug, "--all"),
+    ):
+        told = StringIO()
+        call_command(*command, stdout=told, stderr=told)
+        assert CANARY not in told.getvalue()
+    assert CANARY.encode() not in (tmp_path / "out.zip").read_bytes()
+    assert jobs.defer_stale_trees() >= 0
+
+
+def test_old_answers_go_of_the_tenant_that_is_entered(
+    alice: Access, bob: Access, without_tenant_filter: None
+) -> None:
+    for access in (alice, bob):
+        with rights.connected_as(rights.OWNER):
+            StoredAnswer(tenant=access.tree.tenant, key="k", fingerprint="f").save(force_insert=True)
+    long_ago = timezone.now() - idempotency.KEPT_FOR - timedelta(days=1)
+    with rights.connected_as(rights.OWNER):
+        StoredAnswer.objects.filter(tenant=bob.tree.tenant).update(created_at=long_ago)
+
+    assert idempotency.purge() == 1
+
+    with rights.connected_as(rights.OWNER):
+        assert [answer.tenant_id for answer in StoredAnswer.objects.all()] == [alice.tree.tenant_id]
+
+
+@pytest.fixture
+def houses() -> tuple[House, House]:
+    return make_house("alice", CANARY), make_house("bob", "builder")
+
+
+@pytest.fixture
+def moderator(houses: tuple[House, House], monkeypatch: pytest.MonkeyPatch) -> Client:
+    """Of Bob's tenant, in an admin that forgets to ask whose rows it shows."""
+    client = login("moderator", (houses[1].tenant, Role.OWNER))
+    monkeypatch.setattr(permissions, "_all_or", lambda user, membership: Tenant.objects.all())
+    return client
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_of_the_admin_stays_inside(
+    moderator: Client, houses: tuple[House, House], without_tenant_filter: None, page: str
+) -> None:
+    alice, bob = houses
+    before = rows_of(alice.tenant)
+
+    shown = moderator.get(listing(page))
+    assert shown.status_code == 200
+    assert detail(page, bob.objects[page]) in text(shown)
+    for forbidden in (CANARY, alice.tenant.slug, str(alice.tenant.pk)):
+        assert forbidden not in text(shown)
+    for view in ("change", "history", "delete"):
+        assert moderator.get(detail(page, alice.objects[page], view)).status_code in (403, 404)
+    for action in ("suspend", "resume", "keep_history", "remove", "revoke", "delete_selected"):
+        chosen = alice.objects[page].pk  # type: ignore[attr-defined]  # a row of any model
+        answer = moderator.post(
+            listing(page), {"action": action, "_selected_action": [chosen], "post": "yes"}
+        )
+        assert CANARY not in text(answer)
+    assert rows_of(alice.tenant) == before
