@@ -119,7 +119,7 @@ def grant_rights() -> None:
                 _run(cursor, "REVOKE UPDATE, DELETE ON {} FROM {}", table, role)
             if _READ_ONLY in standing:
                 _run(cursor, "REVOKE INSERT ON {} FROM {}", _READ_ONLY, role)
-        for function in _doors(cursor):
+        for function in _crossings(cursor):
             cursor.execute(sql.SQL("REVOKE EXECUTE ON FUNCTION {} FROM PUBLIC").format(sql.SQL(function)))
             for role in (service, admin):
                 granted = sql.SQL("GRANT EXECUTE ON FUNCTION {} TO {}")
@@ -227,7 +227,7 @@ ORDER BY c.relname
 """
 
 
-def _doors(cursor: CursorWrapper) -> Iterator[str]:
+def _crossings(cursor: CursorWrapper) -> Iterator[str]:
     cursor.execute(
         "SELECT oid::regprocedure::text FROM pg_proc"
         " WHERE prosecdef AND proname LIKE 'memsvc\\_%%' AND pronamespace = 'public'::regnamespace"

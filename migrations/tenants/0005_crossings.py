@@ -1,4 +1,4 @@
-"""The doors between tenants, for who doesn't know yet whose rows are meant, or looks after those of all.
+"""What reaches across tenants, for who doesn't know yet whose rows are meant, or looks after those of all.
 
 They are the owner's, whom policies show every row, and give away no more than they have to. Why each is there is told in
 docs/threat-model.md.
@@ -6,7 +6,7 @@ docs/threat-model.md.
 
 from django.db import migrations
 
-DOORS = {
+CROSSINGS = {
     "memsvc_key(wanted text)": (
         "TABLE (tenant tenants_tenant, key tenants_apikey)",
         "SELECT t, k FROM tenants_apikey k JOIN tenants_tenant t ON t.id = k.tenant_id WHERE k.prefix = wanted",
@@ -28,9 +28,9 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.RunSQL(
-            f"CREATE FUNCTION {door} RETURNS {gives} LANGUAGE sql STABLE SECURITY DEFINER"
+            f"CREATE FUNCTION {crossing} RETURNS {gives} LANGUAGE sql STABLE SECURITY DEFINER"
             f" SET search_path = pg_catalog, public, pg_temp AS $$ {body} $$",
-            f"DROP FUNCTION {door}",
+            f"DROP FUNCTION {crossing}",
         )
-        for door, (gives, body) in DOORS.items()
+        for crossing, (gives, body) in CROSSINGS.items()
     ]

@@ -1,4 +1,4 @@
-"""Doors between tenants: see migrations/tenants/0005_doors.py."""
+"""Crossings between tenants: see migrations/tenants/0005_crossings.py."""
 
 from django.db import migrations
 

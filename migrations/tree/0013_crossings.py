@@ -1,9 +1,9 @@
-"""A door between tenants: see migrations/tenants/0005_doors.py."""
+"""A crossing between tenants: see migrations/tenants/0005_crossings.py."""
 
 from django.db import migrations
 
 # Revisions are made in the order of their numbers: where the next one is too young to begin with, all are.
-DOOR = """
+CROSSING = """
 CREATE FUNCTION memsvc_trees_to_prune(tenants uuid[], befores timestamptz[])
 RETURNS TABLE (tree tree_tree, before timestamptz)
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp AS $$
@@ -31,4 +31,4 @@ $$
 class Migration(migrations.Migration):
     dependencies = [("tree", "0012_run_id")]
 
-    operations = [migrations.RunSQL(DOOR, "DROP FUNCTION memsvc_trees_to_prune(uuid[], timestamptz[])")]
+    operations = [migrations.RunSQL(CROSSING, "DROP FUNCTION memsvc_trees_to_prune(uuid[], timestamptz[])")]
