@@ -2,13 +2,14 @@ from pathlib import Path
 
 import httpx
 import pytest
-from django.db import connection
+from django.db import connections
 from django.db.migrations.recorder import MigrationRecorder
 from django.db.utils import ConnectionHandler
 from django.test import Client
 from pytest_django import DjangoDbBlocker, Settings
 
 from memsvc import health
+from memsvc.database.rights import OWNER
 
 
 def test_healthz_needs_no_database(client: Client) -> None:
@@ -37,11 +38,14 @@ def test_readyz_says_ready_when_all_migrations_are_applied(client: Client) -> No
     assert (response.status_code, response.json()) == (200, {"status": "ready"})
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_readyz_counts_the_migrations_that_wait(client: Client) -> None:
-    MigrationRecorder(connection).record_unapplied("tenants", "0001_first")
+    recorder = MigrationRecorder(connections[OWNER])
+    recorder.record_unapplied("tenants", "0001_first")
 
     response = client.get("/readyz")
+
+    recorder.record_applied("tenants", "0001_first")
 
     assert (response.status_code, response["Content-Type"]) == (503, "application/problem+json")
     assert response["Retry-After"] == "1"

@@ -19,7 +19,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from memsvc import testing
 from memsvc.client import MemsvcClient
+from memsvc.database.tenancy import tenant_transaction
 from memsvc.recall.models import Vector
+from memsvc.tree.models import Tree
 from memsvc.tree.trees import tree_of
 from tests.people import make_key, make_tenant
 
@@ -110,6 +112,11 @@ def test_a_model_leaves_nothing_in_the_home(tmp_path: Path, module: str, before:
     assert list(tmp_path.rglob("*")) == []
 
 
+def has_vectors(tree: Tree) -> bool:
+    with tenant_transaction(tree.tenant_id):
+        return Vector.objects.filter(tree=tree).exists()
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif(not can_trace(), reason="needs strace (apt-get install strace) and the right to use it")
 def test_server_worker_and_agent_call_only_whom_they_were_told_to(
@@ -134,7 +141,7 @@ def test_server_worker_and_agent_call_only_whom_they_were_told_to(
         with worker.running("manage.py", "worker", DATABASE_URL=database_url):
             with agent.running("-c", AGENT, url, key) as program:
                 assert program.wait(PATIENCE) == 0
-            until(lambda: Vector.objects.filter(tree=tree).exists())
+            until(lambda: has_vectors(tree))
             with MemsvcClient(url, key) as client:
                 assert client.search("What does Ann drink?", mode="semantic").items
             with untold.running("-c", "import onnxruntime, time; time.sleep(600)"):

@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from memsvc.agents import MemoryCategory, MemoryStore, PostgresBackend, TransactionalMemory
 from memsvc.agents.backends.local import PostgresBackend as ItsModule
 from memsvc.agents.transactional import transactional_memory
+from memsvc.database.tenancy import tenant_transaction
 from memsvc.testing import fresh_backend, fresh_tree
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
@@ -80,9 +81,9 @@ def test_every_revision_names_the_actor() -> None:
     backend.write("/a.md", "x")
     MemoryStore(backend).write(MemoryCategory.FACTS, "y")
 
-    assert set(Revision.objects.filter(tree=tree).values_list("actor_kind", "actor_id", "actor_name")) == {
-        ("key", "key-1", "Ann's agent")
-    }
+    with tenant_transaction(tree.tenant_id):
+        actors = set(Revision.objects.filter(tree=tree).values_list("actor_kind", "actor_id", "actor_name"))
+    assert actors == {("key", "key-1", "Ann's agent")}
 
 
 def test_an_entry_with_a_retirement_and_its_index_row_are_one_revision() -> None:
@@ -93,11 +94,9 @@ def test_an_entry_with_a_retirement_and_its_index_row_are_one_revision() -> None
 
     store.write(MemoryCategory.FACTS, "two", supersedes=old.entry.entry_id)
 
-    assert list(Revision.objects.filter(tree=tree).order_by("number").values_list("number", flat=True)) == [
-        1,
-        2,
-        3,
-    ]
+    with tenant_transaction(tree.tenant_id):
+        numbers = Revision.objects.filter(tree=tree).order_by("number").values_list("number", flat=True)
+        assert list(numbers) == [1, 2, 3]
 
 
 def test_files_written_whole_are_found_as_entries_and_in_the_index() -> None:

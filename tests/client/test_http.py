@@ -21,6 +21,7 @@ from memsvc.client.errors import (
     Unauthenticated,
 )
 from memsvc.client.records import ImportDifference
+from memsvc.database.tenancy import tenant_transaction
 from memsvc.format import Confidence, MemoryCategory, MemoryKind
 from memsvc.format.scaffold import SCAFFOLD
 from tenants.models import KeyUsage, Tenant
@@ -61,8 +62,9 @@ def test_usage_is_told_for_days_of_choice(client: MemsvcClient, connect: Connect
     client.write_file("/a.md", "12345")
     key = make_key(alice, name="night shift")[0]
     days = [date(2026, 3, number) for number in (1, 2, 3)]
-    for number, day in enumerate(days):
-        KeyUsage.objects.create(tenant=alice, key=key, day=day, requests=number)
+    with tenant_transaction(alice.pk):
+        for number, day in enumerate(days):
+            KeyUsage.objects.create(tenant=alice, key=key, day=day, requests=number)
 
     usage = connect(Scope.ADMIN).usage(since=days[1], until=days[2])
 

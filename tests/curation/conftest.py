@@ -1,11 +1,9 @@
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import pytest
 from django.test import Client
 
 from memsvc.contract.requests import EntryDraft
-from memsvc.database.rights import OWNER, connected_as
 from memsvc.format import MemoryCategory
 from memsvc.tree import services
 from memsvc.tree.access import Access
@@ -14,6 +12,7 @@ from memsvc.tree.trees import tree_of
 from tenants.models import ApiKey, Membership, Role, Tenant, User
 from tenants.services import set_member
 from tests.people import make_key, make_tenant
+from tests.tree.support import from_outside
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +40,6 @@ class House:
             "curation_entry": self.entry,
             "tree_revision": self.revision,
         }
-
-
-def from_outside() -> AbstractContextManager[None]:
-    """Inside, rows of every tenant are there."""
-    return connected_as(OWNER)
 
 
 def make_house(name: str, canary: str) -> House:

@@ -12,7 +12,8 @@ from memsvc.tree.access import Access
 from tenants.actors import SYSTEM
 from tenants.authentication import key_in_header
 from tenants.models import ApiKey, Membership, Tenant, User
-from tests.curation.conftest import House, from_outside
+from tests.curation.conftest import House
+from tests.tree.support import from_outside
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -38,7 +38,7 @@ from memsvc.tree.models import Block
 from memsvc.tree.trees import delete_tree, tree_of
 from tenants.scopes import Scope
 from tests.people import make_key, make_tenant
-from tests.tree.support import FACTS, access_to, add, in_days, revision
+from tests.tree.support import FACTS, access_to, add, in_days, of_tenant, revision
 
 pytestmark = pytest.mark.django_db
 
@@ -141,7 +141,8 @@ def test_hidden_superseded_and_foreign_entries_are_not_counted(memory: Access, s
     old, hidden, gone = ids(memory, "kites one", "kites two", "kites three")
     foreign = add(stranger, "kites four").entry.entry_id
     new = services.supersede_entry(memory, SuccessorRequest(old, "kites five")).entry.entry_id
-    Block.objects.filter(entry_id=hidden).update(expires_at=in_days(-1))
+    with of_tenant(memory):
+        Block.objects.filter(entry_id=hidden).update(expires_at=in_days(-1))
     note_accesses(memory, [gone, foreign, "mem_missing", "\u2603"])
     services.retire_entry(memory, gone)
     services.write_file(memory, FACTS, "nothing is left")
@@ -150,7 +151,8 @@ def test_hidden_superseded_and_foreign_entries_are_not_counted(memory: Access, s
 
     assert counts(memory, old, new) == [0, 1]
     assert counts(stranger, foreign, old) == [0, 0]
-    Block.objects.filter(entry_id=hidden).update(expires_at=None)
+    with of_tenant(memory):
+        Block.objects.filter(entry_id=hidden).update(expires_at=None)
     assert counts(memory, hidden) == [0]
 
 
@@ -310,8 +312,9 @@ import sys
 import django
 django.setup()
 from memsvc.agents import MemoryStore, PostgresBackend
-from memsvc.tree.models import Tree
-store = MemoryStore(PostgresBackend(Tree.objects.select_related("tenant").get(pk=sys.argv[1])))
+from memsvc.tree.trees import tree_of
+from tenants.models import Tenant
+store = MemoryStore(PostgresBackend(tree_of(Tenant(pk=sys.argv[1]))))
 for _ in range(5):
     assert len(store.search("kites", limit=50)) == 30
 """
@@ -322,7 +325,7 @@ def test_processes_add_up(database_url: str) -> None:
     memory = access_to(make_tenant())
     made = ids(memory, *(f"kites {n}" for n in range(30)))
 
-    command = [sys.executable, "-c", SEARCHING, str(memory.tree.pk)]
+    command = [sys.executable, "-c", SEARCHING, str(memory.tree.tenant_id)]
     running = [
         subprocess.Popen(command, cwd=ROOT, env=os.environ | {"DATABASE_URL": database_url}) for _ in range(3)
     ]

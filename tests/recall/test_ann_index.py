@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 
+import psycopg
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
@@ -19,7 +20,7 @@ from memsvc.recall.vectors import embed_tree, stale_trees
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block
-from tests.tree.support import FACTS, add, draft, in_days
+from tests.tree.support import FACTS, add, draft, from_outside, in_days
 
 pytestmark = pytest.mark.django_db
 
@@ -181,14 +182,19 @@ def test_others_in_the_index_take_no_place_either(
     assert found(large) == expected
 
 
+@pytest.mark.django_db(transaction=True)
 def test_an_index_that_is_gone_is_not_missed(large: Access, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = compared(large, monkeypatch)
-    with connection.cursor() as cursor:
+    with from_outside(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_get_indexdef('vector_near_384'::regclass)")
+        (definition,) = cursor.fetchone()
         cursor.execute("DROP INDEX vector_near_384")
 
     assert found(large) == expected
     add(large, BODIES[0])
     assert embed_tree(large.tree) == 1
+    with from_outside(), connection.cursor() as cursor:
+        cursor.execute(definition)
 
 
 @pytest.fixture
@@ -196,7 +202,7 @@ def letters(settings: Settings, transactional_db: None) -> Iterator[str]:
     """A model whose vectors have eight numbers, and the name of their index."""
     settings.EMBEDDER = "tests.recall.langchain.made"
     yield "vector_near_8"
-    with connection.cursor() as cursor:
+    with from_outside(), connection.cursor() as cursor:
         cursor.execute("DROP INDEX IF EXISTS vector_near_8")
 
 
@@ -219,10 +225,9 @@ def test_a_command_makes_the_index_of_another_model(letters: str) -> None:
     assert indexed(letters)
 
 
-def test_what_an_interrupted_command_left_is_made_anew(letters: str) -> None:
+def test_what_an_interrupted_command_left_is_made_anew(letters: str, superuser: psycopg.Connection) -> None:
     told()
-    with connection.cursor() as cursor:
-        cursor.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass(%s)", [letters])
+    superuser.execute("UPDATE pg_index SET indisvalid = false WHERE indexrelid = to_regclass(%s)", [letters])
 
     assert told() == f"{letters}: made\n"
     assert indexed(letters)

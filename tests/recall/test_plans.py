@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from django.apps import apps
-from django.db import connection
+from django.db import connection, transaction
 from django.utils.timezone import now
 
 from benchmarks.bulk import add_like, copy_to_new_tenants, give_vectors
@@ -21,9 +21,9 @@ from memsvc.recall.vectors import embed_tree
 from memsvc.tree import reads
 from memsvc.tree.access import Access
 from memsvc.tree.models import Block, Tree
-from tests.tree.support import add
+from tests.tree.support import add, from_outside, of_tenant
 
-pytestmark = pytest.mark.django_db
+pytestmark = pytest.mark.django_db(transaction=True)
 
 BODIES = [
     f"The kettle of room {number} needs a new {part}." for number in range(20) for part in ("lid", "cord")
@@ -98,7 +98,7 @@ def test_a_small_tree_gets_its_full_page_beside_many_nearer_vectors(memory: Acce
     model, vector = embedder(), query_vector(query)
     assert model is not None
     assert vector is not None
-    with connection.cursor() as cursor:
+    with of_tenant(stranger), connection.cursor() as cursor:
         near: dict[str, Any] = {
             "model": model.name,
             "vector": as_halfvec(vector.values),
@@ -113,7 +113,8 @@ def test_a_small_tree_gets_its_full_page_beside_many_nearer_vectors(memory: Acce
 
     assert [hit.entry.body for hit in page.items] == expected
     assert len(expected) == 20
-    assert Tree.objects.count() == 2
+    with from_outside():
+        assert Tree.objects.count() == 2
 
 
 # --- a large tree beside many small ones ------------------------------------------------------------------------
@@ -159,15 +160,20 @@ def large(memory: Access, stranger: Access) -> Access:
     for body in BODIES:
         newest = add(memory, body)
     embed_tree(memory.tree)
-    add_like(Block.objects.get(tree=memory.tree, entry_id=newest.entry.entry_id), 5_000, words=8)
+    with of_tenant(memory):
+        like = Block.objects.select_related("tree").get(tree=memory.tree, entry_id=newest.entry.entry_id)
+    add_like(like, 5_000, words=8)
     give_vectors(memory.tree)
-    EmbeddedTree.objects.filter(tree=memory.tree).update(revision=memory.tree.revision + 5_000)
+    with of_tenant(memory):
+        EmbeddedTree.objects.filter(tree=memory.tree).update(revision=memory.tree.revision + 5_000)
     return memory
 
 
 @pytest.mark.parametrize("plans", ["force_generic_plan", "force_custom_plan"])
 def test_a_large_tree_beside_small_ones_costs_what_it_costs_alone(large: Access, plans: str) -> None:
-    entry, *others = Block.objects.filter(tree=large.tree, kind="entry").order_by("created")[2_500:2_510]
+    with of_tenant(large):
+        rows = Block.objects.filter(tree=large.tree, kind="entry").order_by("created")
+        entry, *others = rows[2_500:2_510]
     query = " ".join(entry.text.split()[:3])
     acts: dict[str, Callable[[], object]] = {
         "add": lambda: add(large, "One more."),
@@ -182,11 +188,11 @@ def test_a_large_tree_beside_small_ones_costs_what_it_costs_alone(large: Access,
         "count accesses": lambda: add_accesses(large, {entry.entry_id: Accesses(1, now())}),
         "add with a vector": lambda: (add(large, "With a vector."), embed_tree(large.tree)),
     }
-    with connection.cursor() as cursor:
+    # In one transaction, which counters and the setting are of.
+    with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(f"SET LOCAL plan_cache_mode = {plans}")
-
-    # What earlier tests have left behind is read by whoever comes upon it first.
-    read = {name: min(pages(act) for _ in range(2)) for name, act in acts.items()}
+        # What earlier tests have left behind is read by whoever comes upon it first.
+        read = {name: min(pages(act) for _ in range(2)) for name, act in acts.items()}
 
     assert {name: count for name, count in read.items() if count > PAGES[name]} == {}
 

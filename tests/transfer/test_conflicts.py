@@ -32,6 +32,7 @@ from memsvc.tree.retention import prune_to
 from tests.transfer.support import bring, everything, exported, outcomes, put, unzipped, zip_of
 from tests.transfer.test_jsonl import lines_of, memory_line
 from tests.transfer.test_mneme import database, record
+from tests.tree.support import of_tenant
 
 FACTS = "/memory/semantic_memory/facts.md"
 KEEP, TAKE, BOTH = OnConflict
@@ -519,7 +520,10 @@ def test_expiry_travels_with_a_zip_and_a_directory(memory: Access, other: Access
     assert reads.get_entry(other, entry_id).expires_at == soon
     rows = Block.objects.filter(tree_id=other.tree.pk, expires_at__isnull=False)
     mine = Block.objects.filter(tree_id=memory.tree.pk, expires_at__isnull=False, removed_in=None)
-    assert rows.count() == mine.count()
+    with of_tenant(other):
+        copied = rows.count()
+    with of_tenant(memory):
+        assert mine.count() == copied
     export_directory(memory, tmp_path / "out")
     clone = Access(clone_tree(other, "empty", revision=0), other.actor)
     import_directory(clone, tmp_path / "out")

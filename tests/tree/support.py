@@ -9,6 +9,7 @@ from django.db.models import F
 
 from memsvc.contract.entries import EntryWritten
 from memsvc.contract.requests import EntryDraft
+from memsvc.database.rights import OWNER, connected_as
 from memsvc.database.tenancy import tenant_transaction
 from memsvc.format import MemoryCategory, MemoryKind
 from memsvc.tree import reads, services
@@ -70,6 +71,11 @@ def rows(access: Access, kind: MemoryKind | None = None) -> dict[str, str]:
 def of_tenant(access: Access) -> AbstractContextManager[None]:
     """Inside, rows of the access's tenant are seen."""
     return tenant_transaction(access.tree.tenant_id)
+
+
+def from_outside() -> AbstractContextManager[None]:
+    """Inside, this thread works as the owner of the tables, who sees the rows of all; with what is committed."""
+    return connected_as(OWNER)
 
 
 def revisions(access: Access) -> list[int]:

@@ -4,7 +4,7 @@ WITH wanted AS MATERIALIZED (
         SELECT "tree_block"."id" AS "pk",
             "tree_block"."created" AS "created",
             (tree_block.words) AS "words"
-        FROM "tree_block"
+        FROM "tree_block_of_tenant" "tree_block"
         INNER JOIN "tree_file" ON ("tree_block"."file_id" = "tree_file"."id")
         WHERE (
             "tree_block"."tenant_id" = %(wanted_0)s
@@ -39,7 +39,7 @@ term AS MATERIALIZED (
 asked AS MATERIALIZED (SELECT string_agg(query::text, ' | ')::tsquery AS any_of FROM term),
 candidate AS MATERIALIZED (
     SELECT b.id, b.words, b.tsv
-    FROM tree_block b
+    FROM tree_block_of_tenant b
     WHERE b.tenant_id = %(tenant)s
         AND b.tree_id = %(tree)s
         AND b.kind = 'entry'

@@ -37,7 +37,7 @@ term AS MATERIALIZED (
 asked AS MATERIALIZED (SELECT string_agg(query::text, ' | ')::tsquery AS any_of FROM term),
 candidate AS MATERIALIZED (
     SELECT b.id, b.words, b.tsv
-    FROM tree_block b
+    FROM tree_block_of_tenant b
     WHERE b.tenant_id = %(tenant)s
         AND b.tree_id = %(tree)s
         AND b.kind = 'entry'

@@ -4,7 +4,7 @@ WITH wanted AS MATERIALIZED (
         SELECT "tree_block"."id" AS "pk",
             "tree_block"."created" AS "created",
             (tree_block.words) AS "words"
-        FROM "tree_block"
+        FROM "tree_block_of_tenant" "tree_block"
         WHERE (
             "tree_block"."tenant_id" = %(wanted_0)s
                 AND "tree_block"."tree_id" = %(wanted_1)s
