@@ -24,6 +24,7 @@ from schemathesis.specs.openapi.checks import (
 
 from memsvc.api.memory_stores.ids import memory_id, store_id, version_id
 from memsvc.database.ids import uuid7
+from memsvc.database.tenancy import tenant_transaction
 from memsvc.tree.access import Access
 from memsvc.tree.models import File
 from memsvc.tree.services import write_file
@@ -113,7 +114,8 @@ def known(transactional_db: None) -> dict[str, Any]:
     client = client_with(owner)
     put(client, "notes.md", "one\ntwo\n")
     entry = add_entry(client)
-    notes = File.objects.get(tenant=tenant, path="/notes.md")
+    with tenant_transaction(tenant.pk):
+        notes = File.objects.get(tenant=tenant, path="/notes.md")
     return {
         "keys": [owner, reader],
         "store_id": store_id(notes.tree_id),
@@ -165,7 +167,8 @@ def test_a_stranger_learns_nothing(alice: Tenant, bob: Tenant, path: str, method
     """Neither another tenant's key nor one for another tree can tell a tree that is there from one that never was."""
     secret, canary = create_tree(alice, "secret"), "canary-7c1f"
     write_file(Access(tree=secret, actor=SYSTEM), "/secret.md", canary)
-    file = File.objects.get(tenant=alice, path="/secret.md")
+    with tenant_transaction(alice.pk):
+        file = File.objects.get(tenant=alice, path="/secret.md")
     own = client_with(make_key(alice, *Scope)[1])
     entry = add_entry(own, canary)
     key_id = str(make_key(alice, name="secret")[0].pk)
