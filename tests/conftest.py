@@ -169,14 +169,17 @@ _TENANT_FILTER = re.compile(r"""((?:\w+\.|"\w+"\.)?"?tenant_id"?) = (%s|%\(\w+\)
 
 
 @pytest.fixture
-def without_tenant_filter(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every statement of this thread as if nobody had thought of tenants: what is left are the policies."""
+def without_tenant_filter() -> Iterator[Callable[..., Any]]:
+    """Every statement of those who serve as if nobody had thought of tenants: what is left are the policies.
+
+    Gives what takes the condition out, for the connection of another role.
+    """
 
     def send(execute: Callable[..., Any], sql: Any, *args: Any) -> Any:
         return execute(_TENANT_FILTER.sub(r"(\1 = \2 OR true)", sql) if isinstance(sql, str) else sql, *args)
 
     with connections["default"].execute_wrapper(send), connections["admin"].execute_wrapper(send):
-        yield
+        yield send
 
 
 @pytest.fixture(scope="session")

@@ -80,8 +80,7 @@ def make_roles() -> list[str]:
         # condition does.
         _run(cursor, "REVOKE TEMPORARY ON DATABASE {} FROM PUBLIC", database)
         for alias in (SERVICE, ADMIN):
-            settings = connections[alias].settings_dict
-            name, password = str(settings["USER"]), str(settings["PASSWORD"])
+            name, password = role_of(alias), str(connections[alias].settings_dict["PASSWORD"])
             cursor.execute("SELECT FROM pg_roles WHERE rolname = %s", [name])
             verb = "ALTER" if cursor.rowcount else "CREATE"
             statement = sql.SQL(verb + " ROLE {} LOGIN").format(Identifier(name))
@@ -101,9 +100,7 @@ def grant_rights() -> None:
 
     Runs as the owner, after each migration.
     """
-    service, admin, owner = (
-        str(connections[alias].settings_dict["USER"]) for alias in (SERVICE, ADMIN, OWNER)
-    )
+    service, admin, owner = map(role_of, (SERVICE, ADMIN, OWNER))
     with transaction.atomic(using=OWNER), connections[OWNER].cursor() as cursor:
         standing = {table.name for table in connections[OWNER].introspection.get_table_list(cursor)}
         for table, column in tenant_tables().items():

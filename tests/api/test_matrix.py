@@ -11,6 +11,7 @@ from rest_framework.test import APIClient
 from memsvc.api.memory_stores.ids import memory_id, store_id, version_id
 from memsvc.api.urls import urlpatterns
 from memsvc.api.views import METHODS, TenantView
+from memsvc.database.tenancy import tenant_transaction
 from memsvc.tree.models import File
 from memsvc.tree.trees import create_tree
 from tenants.models import ApiKey, Tenant
@@ -60,21 +61,27 @@ def secret(api: APIClient, alice: Tenant) -> Iterator[dict[str, str]]:
     put(api, "secret.md", "canary")
     entry = add_entry(api, "canary")
     create_tree(alice, "private")
-    key = ApiKey.objects.get(tenant=alice, name="agent")
-    file = File.objects.get(tenant=alice, path="/secret.md")
-    yield {
-        "store_id": store_id(file.tree_id),
-        "memory_id": memory_id(file.pk),
-        "version_id": version_id(file.pk, 1),
-        "tree": "default",
-        "path": "secret.md",
-        "entry_id": entry["id"],
-        "number": "1",
-        "key_id": str(key.pk),
-    }
+    yield names_of(alice, entry["id"])
     assert raw(api, "secret.md") == b"canary"
     assert api.get(f"{url}/entries/{entry['id']}").json()["is_active"] is True
     assert api.get(url).json()["revision"] == 2
+
+
+def names_of(tenant: Tenant, entry_id: str, *, number: int = 1) -> dict[str, str]:
+    """What stands in URLs for a tenant's secret.md, as written in a revision, its entry and its agent's key."""
+    with tenant_transaction(tenant.pk):
+        key = ApiKey.objects.get(tenant=tenant, name="agent")
+        file = File.objects.get(tenant=tenant, path="/secret.md")
+    return {
+        "store_id": store_id(file.tree_id),
+        "memory_id": memory_id(file.pk),
+        "version_id": version_id(file.pk, number),
+        "tree": "default",
+        "path": "secret.md",
+        "entry_id": entry_id,
+        "number": str(number),
+        "key_id": str(key.pk),
+    }
 
 
 def call(client: APIClient, route: str, method: str, names: dict[str, str]) -> Any:

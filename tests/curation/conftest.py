@@ -1,6 +1,7 @@
 from dataclasses import dataclass
 
 import pytest
+from django.db.models import Model
 from django.test import Client
 
 from memsvc.contract.requests import EntryDraft
@@ -29,7 +30,7 @@ class House:
     membership: Membership
 
     @property
-    def objects(self) -> dict[str, object]:
+    def objects(self) -> dict[str, Model]:
         """By the name of their pages."""
         return {
             "tenants_tenant": self.tenant,

@@ -19,7 +19,7 @@ from memsvc.tree.access import Access
 from memsvc.tree.models import Block, Tree
 from tenants.models import Tenant
 from tests.people import make_tenant
-from tests.tree.support import access_to, add
+from tests.tree.support import access_to, add, from_outside
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -52,12 +52,9 @@ def both() -> tuple[Access, Access]:
 
 
 @pytest.fixture
-def service() -> Iterator[psycopg.Connection]:
+def service(database_url: str) -> Iterator[psycopg.Connection]:
     """A connection as the role that serves, with nothing of ours in between."""
-    known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
-    parameters = connection.get_connection_params()
-    given = {name: value for name, value in parameters.items() if name in known}
-    with psycopg.connect(**given, autocommit=True) as direct:
+    with psycopg.connect(database_url, autocommit=True) as direct:
         yield direct
 
 
@@ -86,7 +83,7 @@ def test_every_table_is_walled_off_or_holds_nothing_of_a_tenant(superuser: psyco
     ],
 )
 def test_a_table_that_is_open_is_found(opened: str, table: str) -> None:
-    with rights.connected_as(rights.OWNER), transaction.atomic():
+    with from_outside(), transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(opened)
         found = rights.tables_without_policies()

@@ -276,7 +276,10 @@ def test_another_tenant_is_not_touched(memory: Access, stranger: Access) -> None
     assert stored(stranger) == {theirs: 1}
     assert is_stale(stranger)
     for access in (memory, stranger):
-        assert {row["tree_id"] for row in vectors_of(access)} == {access.tree.pk}
+        tree = access.tree
+        assert {(row["tenant_id"], row["tree_id"]) for row in vectors_of(access)} == {
+            (tree.tenant_id, tree.pk)
+        }
 
 
 def vectors_of(access: Access) -> list[Any]:

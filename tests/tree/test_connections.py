@@ -36,7 +36,7 @@ def sessions() -> dict[str, int]:
         cursor.execute(
             "SELECT state, count(*) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid != pg_backend_pid()"
-            " AND application_name = current_setting('application_name')"
+            " AND application_name = current_setting('application_name') AND usename = current_user"
             " GROUP BY state"
         )
         return dict(cursor.fetchall())

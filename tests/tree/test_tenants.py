@@ -7,7 +7,6 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from memsvc.database.ids import uuid7
-from memsvc.database.rights import OWNER, connected_as
 from memsvc.format import SCAFFOLD, MemoryCategory
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
@@ -23,6 +22,7 @@ from tests.tree.support import (
     contents,
     draft,
     entry_text,
+    from_outside,
     of_tenant,
     paths,
     revisions,
@@ -181,7 +181,7 @@ def block_in(file: File, *, tenant: object, tree: object) -> Block:
 
 def refused(act: Callable[[], object]) -> None:
     with (
-        connected_as(OWNER),
+        from_outside(),
         pytest.raises(IntegrityError, match="violates foreign key constraint"),
         transaction.atomic(),
     ):
