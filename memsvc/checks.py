@@ -53,6 +53,7 @@ KNOWN_VARIABLES = frozenset(
         "STATEMENT_TIMEOUT",
         "STATIC_ROOT",
         "THREADS",
+        "TRUSTED_PROXIES",
         "WORKERS",
     )
 )
@@ -96,6 +97,14 @@ def check_allowed_hosts(**kwargs: Any) -> list[CheckMessage]:
         return []
     hint = "For example MEMSVC_ALLOWED_HOSTS=memory.example.com"
     return [Error("MEMSVC_ALLOWED_HOSTS must name the hosts that are served.", hint=hint, id="memsvc.E004")]
+
+
+@register(Tags.security)
+def check_trusted_proxies(**kwargs: Any) -> list[CheckMessage]:
+    if settings.TRUSTED_PROXIES >= 0:
+        return []
+    hint = "How many proxies in front add to X-Forwarded-For; 0 for none."
+    return [Error("MEMSVC_TRUSTED_PROXIES can't be negative.", hint=hint, id="memsvc.E018")]
 
 
 @register()

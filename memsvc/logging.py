@@ -19,7 +19,8 @@ _KEY = re.compile(r"\bmsk_([A-Za-z0-9]+)_[A-Za-z0-9]+")
 _ROW_VALUES = re.compile(r"\nDETAIL:.*?(?=\n\nThe above exception|\n\nDuring handling|\Z)", re.DOTALL)
 _RECORD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
-request_id: ContextVar[str] = ContextVar("request_id", default="-")
+NO_REQUEST = "-"
+request_id: ContextVar[str] = ContextVar("request_id", default=NO_REQUEST)
 access_log = logging.getLogger("memsvc.access")
 
 

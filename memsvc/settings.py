@@ -230,6 +230,8 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_PROXY_SSL_HEADER = (
     ("HTTP_X_FORWARDED_PROTO", "https") if read(env.bool, "MEMSVC_BEHIND_PROXY", False) else None
 )
+# How many proxies, each of which adds the address that it sees to X-Forwarded-For.
+TRUSTED_PROXIES = read(env.int, "MEMSVC_TRUSTED_PROXIES", 0)
 SECURE_SSL_REDIRECT = not LOCAL
 SECURE_HSTS_SECONDS = 0 if LOCAL else read(env.int, "MEMSVC_HSTS_SECONDS", 365 * 24 * 3600)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = not LOCAL

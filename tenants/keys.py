@@ -9,6 +9,8 @@ from django.utils import timezone
 
 from memsvc.contract.errors import ErrorCode
 from memsvc.database.tenancy import tenant_transaction
+from tenants import audit
+from tenants.actors import Actor
 from tenants.models import ApiKey
 from tenants.scopes import Scope
 from tenants.services import TenantError, create_key, revoke_key
@@ -62,6 +64,7 @@ def key_seen_by(own: ApiKey, key_id: UUID) -> ApiKey:
 def issue_key(
     *,
     own: ApiKey,
+    actor: Actor,
     name: str,
     scopes: Iterable[Scope],
     tree: str = "",
@@ -77,12 +80,13 @@ def issue_key(
             tree=tree,
             path_prefix=path_prefix,
             expires_at=expires_at,
+            actor=actor,
         )
         _require_within(own, key)
     return key, text
 
 
-def rotate_key(*, own: ApiKey, key_id: UUID, overlap: timedelta) -> tuple[ApiKey, str]:
+def rotate_key(*, own: ApiKey, actor: Actor, key_id: UUID, overlap: timedelta) -> tuple[ApiKey, str]:
     """A new key in the place of another, which works on for the overlap. Raises `KeyNotFound` and `KeyEnded`."""
     with tenant_transaction(own.tenant_id):
         old = key_seen_by(own, key_id)
@@ -92,6 +96,7 @@ def rotate_key(*, own: ApiKey, key_id: UUID, overlap: timedelta) -> tuple[ApiKey
             raise KeyEnded
         key, text = issue_key(
             own=own,
+            actor=actor,
             name=old.name,
             scopes=[Scope(scope) for scope in old.scopes],
             tree=old.tree,
@@ -100,10 +105,11 @@ def rotate_key(*, own: ApiKey, key_id: UUID, overlap: timedelta) -> tuple[ApiKey
         )
         end = timezone.now() + overlap
         if not overlap:
-            revoke_key(key=old)
+            revoke_key(key=old, actor=actor)
         elif old.expires_at is None or end < old.expires_at:
             old.expires_at = end
             old.save(update_fields=["expires_at"])
+            audit.record(actor, "key.end", own.tenant, object_id=old.pk)
     return key, text
 
 

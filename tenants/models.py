@@ -1,3 +1,5 @@
+from uuid import UUID
+
 from django.contrib.auth.models import AbstractUser
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import RegexValidator
@@ -21,7 +23,22 @@ class User(AbstractUser):
         return Actor(ActorKind.MEMBER, str(self.pk), self.get_username())
 
 
-class Tenant(models.Model):
+class AuditChain(models.Model):
+    """A row at which a chain of audit events ends: how many they are, and the digest of the last."""
+
+    audit_number = models.BigIntegerField(default=0, db_default=0, editable=False)
+    audit_digest = models.CharField(max_length=64, default="", db_default="", blank=True, editable=False)
+
+    class Meta:
+        abstract = True
+
+    @property
+    def of_tenant(self) -> UUID:
+        tenant_id: UUID = getattr(self, "tenant_id", self.pk)
+        return tenant_id
+
+
+class Tenant(AuditChain):
     """A customer. While it is suspended, none of its keys works."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -161,3 +178,37 @@ class StoredAnswer(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+
+class AuditEvent(models.Model):
+    """One act, in its chain; it may be added and is never changed. What each column says: `AuditEventRead`."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    # Whoever serves can add none to another tenant, and a chain outlives what it is about.
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False
+    )
+    # The id of the tree or of the tenant.
+    chain = models.UUIDField()
+    number = models.BigIntegerField()
+    digest = models.CharField(max_length=64)
+    at = models.DateTimeField()
+    action = models.CharField(max_length=255)
+    outcome = models.CharField(max_length=64)
+    times = models.IntegerField(default=1)
+    actor_kind = models.CharField(max_length=8, choices=[(kind.value, kind.value) for kind in ActorKind])
+    actor_id = models.TextField(blank=True)
+    address = models.CharField(max_length=45, blank=True)
+    request_id = models.CharField(max_length=64, blank=True)
+    tree_id = models.UUIDField(null=True, blank=True)
+    revision = models.BigIntegerField(null=True, blank=True)
+    object_id = models.TextField(blank=True)
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "chain", "number"], name="audit_event_number_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} at {self.at:%Y-%m-%d %H:%M:%S}"

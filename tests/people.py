@@ -5,6 +5,7 @@ from secrets import token_hex
 
 from django.utils import timezone
 
+from tenants.authentication import key_with_text
 from tenants.models import ApiKey, Tenant
 from tenants.scopes import Scope
 from tenants.services import create_key, create_tenant, revoke_key, suspend_tenant
@@ -42,3 +43,9 @@ def make_key_of_suspended_tenant() -> str:
     _, text = make_key(tenant)
     suspend_tenant(tenant=tenant)
     return text
+
+
+def opening(key_text: str) -> ApiKey | None:
+    """The key with a text, if it opens anything now."""
+    key = key_with_text(key_text)
+    return key if key and key.is_valid else None

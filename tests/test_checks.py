@@ -76,6 +76,12 @@ def test_e004_hosts_are_named(production: Settings, hosts: list[str]) -> None:
     assert ids(checks.check_allowed_hosts()) == ["memsvc.E004"]
 
 
+def test_e018_no_fewer_than_no_proxies_stand_in_front(production: Settings) -> None:
+    assert checks.check_trusted_proxies() == []
+    production.TRUSTED_PROXIES = -1
+    assert ids(checks.check_trusted_proxies()) == ["memsvc.E018"]
+
+
 def test_e005_the_mode_is_one_of_two(production: Settings) -> None:
     production.MODE = "staging"
 

@@ -61,7 +61,9 @@ class KeysView(NewKeyView):
         return answer(Page([*map(key_info, rows[:limit])], more), Page[KeyInfo])
 
     def post(self, request: Request) -> Response:
-        return self.shown_once(*keys.issue_key(own=self.caller.key, **self.body(KeyInput)))
+        return self.shown_once(
+            *keys.issue_key(own=self.caller.key, actor=self.caller.actor, **self.body(KeyInput))
+        )
 
 
 class KeyView(TenantView):
@@ -74,7 +76,7 @@ class KeyView(TenantView):
 
     def delete(self, request: Request, key_id: UUID) -> Response:
         key = keys.key_seen_by(self.caller.key, key_id)
-        revoke_key(key=key)
+        revoke_key(key=key, actor=self.caller.actor)
         return answer(key_info(key))
 
 
@@ -85,4 +87,6 @@ class RotateKeyView(NewKeyView):
 
     def post(self, request: Request, key_id: UUID) -> Response:
         overlap = timedelta(hours=self.body(RotateInput)["overlap_hours"])
-        return self.shown_once(*keys.rotate_key(own=self.caller.key, key_id=key_id, overlap=overlap))
+        caller = self.caller
+        made = keys.rotate_key(own=caller.key, actor=caller.actor, key_id=key_id, overlap=overlap)
+        return self.shown_once(*made)

@@ -30,6 +30,7 @@ from memsvc.contract.requests import (
     MAX_MESSAGE_BYTES,
     MAX_PAGE,
     MAX_PATTERN_BYTES,
+    AuditRequest,
     EntriesRequest,
     EntryDraft,
     EntryRequest,
@@ -337,6 +338,10 @@ class IndexQuery(RevisionQuery):
 
 class RevisionsQuery(Query):
     asks = RevisionsRequest
+
+
+class AuditQuery(Query):
+    asks = AuditRequest
 
 
 class DiffQuery(Query):

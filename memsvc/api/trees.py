@@ -35,7 +35,11 @@ class TreesView(TenantView):
         data = self.body(TreeInput)
         require_every_tree(self.caller, data["name"])
         made = trees.create_tree(
-            self.caller.tenant, data["name"], description=data["description"], language=data["language"]
+            self.caller.tenant,
+            data["name"],
+            description=data["description"],
+            language=data["language"],
+            actor=self.caller.actor,
         )
         return answer(tree_info(made), status=201)
 

@@ -27,6 +27,7 @@ from memsvc.tree.access import Access
 from memsvc.tree.errors import TreeNotFound
 from memsvc.tree.models import Tree
 from memsvc.tree.trees import tree_of
+from tenants.audit import REFUSALS, route_of
 from tenants.authentication import Caller, KeyAuthentication
 from tenants.models import ApiKey
 from tenants.scopes import Scope
@@ -43,6 +44,18 @@ WRITE_HEADERS: Mapping[str, tuple[str, str]] = {
         "sign and what is not ASCII come percent-encoded, in UTF-8.",
     ),
 }
+# That a key reached for what it may not have, or for what is not its tenant's. A file or an entry that isn't there is
+# everyday life of an agent.
+AUDITED_REFUSALS = frozenset(
+    {
+        ErrorCode.MISSING_SCOPE,
+        ErrorCode.FORBIDDEN,
+        ErrorCode.READ_ONLY,
+        ErrorCode.TREE_NOT_FOUND,
+        ErrorCode.MEMORY_STORE_NOT_FOUND,
+        ErrorCode.KEY_NOT_FOUND,
+    }
+)
 _RUN_ID = HttpHeaders.to_wsgi_name(RUN_ID_HEADER)
 METHODS = ("get", "post", "put", "patch", "delete")
 
@@ -125,6 +138,12 @@ class TenantView(APIView):
 
     def get_exception_handler(self) -> Any:
         return problems.handle
+
+    def handle_exception(self, exc: Exception) -> Response:
+        code = getattr(exc, "code", None)
+        if code in AUDITED_REFUSALS and self.request.auth is not None:
+            REFUSALS.note_refusal(self.caller.key, self.caller.actor, route_of(self.request), str(code))
+        return super().handle_exception(exc)
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         response = super().finalize_response(request, response, *args, **kwargs)

@@ -37,6 +37,7 @@ from memsvc.contract.accounts import (
     Usage,
     UsagePage,
 )
+from memsvc.contract.audit import AuditEventRead
 from memsvc.contract.context import Context
 from memsvc.contract.entries import (
     EntryAccesses,
@@ -75,6 +76,7 @@ from memsvc.contract.history import (
 from memsvc.contract.imports import ImportReport
 from memsvc.contract.requests import AsOf as AsOf
 from memsvc.contract.requests import (
+    AuditRequest,
     EntriesRequest,
     EntryRequest,
     RevisionsRequest,
@@ -278,6 +280,11 @@ class Calls[Conn: (Connection, AsyncConnection)]:
                 stored = page.stored
                 return Usage(stored.trees, stored.files, stored.entries, stored.bytes, requests)
             query = {**query, "cursor": page.next}
+
+    @asking(AuditRequest)
+    def list_audit(self, asked: AuditRequest) -> Steps[Page[AuditEventRead]]:
+        """One page of what was done to the tenant's memory, keys and people, and of what was refused, newest first."""
+        return self._ask("GET", "/audit", Page[AuditEventRead], query=given(asked))
 
     # Files
 
@@ -707,6 +714,9 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         return self._connection.send(
             "GET", f"{self._at}/{name}", query=_as_of(revision), headers={"Accept": media_type}, streamed=True
         )
+
+    def _export_audit(self) -> Steps[httpx.Response]:
+        return self._connection.send("GET", "/audit.jsonl", streamed=True)
 
     def _import(
         self,

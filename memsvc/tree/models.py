@@ -28,7 +28,7 @@ from memsvc.tree import visibility
 from memsvc.tree.errors import RevisionNotFound, RevisionPruned
 from memsvc.tree.visibility import EXPIRING
 from tenants.actors import Actor, ActorKind
-from tenants.models import Tenant
+from tenants.models import AuditChain, Tenant
 
 DEFAULT_LANGUAGE = "english"
 LIVE = visibility.live_at(None)
@@ -55,7 +55,7 @@ class BytewiseTextField(TextField):
         super().__init__(**{**options, "db_collation": "C"})  # type: ignore[arg-type]
 
 
-class Tree(models.Model):
+class Tree(AuditChain):
     """One isolated set of files. Its row is the lock of every writer, and holds the newest revision's number."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -23,6 +23,8 @@ from memsvc.tree.models import DEFAULT_LANGUAGE, Block, File, Tree
 from memsvc.tree.scope import locked_transaction
 from memsvc.tree.snapshot import snapshot
 from memsvc.tree.visibility import to_be_counted
+from tenants import audit
+from tenants.actors import SYSTEM, Actor
 from tenants.idempotency import forget_tree
 from tenants.models import Tenant
 
@@ -52,11 +54,19 @@ def tree_of(tenant: Tenant, name: str = DEFAULT_TREE) -> Tree:
     if name != DEFAULT_TREE:
         raise TreeNotFound(name)
     with tenant_transaction(tenant.pk):
-        return Tree.objects.get_or_create(tenant=tenant, name=DEFAULT_TREE)[0]
+        tree, made = Tree.objects.get_or_create(tenant=tenant, name=DEFAULT_TREE)
+        if made:
+            audit.record(SYSTEM, "tree.create", tenant, tree_id=tree.pk)
+        return tree
 
 
 def create_tree(
-    tenant: Tenant, name: str, *, description: str = "", language: str = DEFAULT_LANGUAGE
+    tenant: Tenant,
+    name: str,
+    *,
+    description: str = "",
+    language: str = DEFAULT_LANGUAGE,
+    actor: Actor = SYSTEM,
 ) -> Tree:
     """A new, empty tree. The name is free text up to 255 bytes, and its own: raises `TreeExists`.
 
@@ -64,23 +74,29 @@ def create_tree(
     """
     name = unicodedata.normalize("NFC", checked_text(name, field="name", max_bytes=MAX_NAME_BYTES))
     description, language = _checked_description(description), _checked_language(language)
-    return _created(Tree(tenant=tenant, name=name, description=description, language=language))
+    return _created(Tree(tenant=tenant, name=name, description=description, language=language), actor)
 
 
 def create_store(
-    tenant: Tenant, title: str, *, description: str = "", metadata: Mapping[str, str] = NO_METADATA
+    tenant: Tenant,
+    title: str,
+    *,
+    description: str = "",
+    metadata: Mapping[str, str] = NO_METADATA,
+    actor: Actor = SYSTEM,
 ) -> Tree:
     """A new, empty tree with a title that need not be its own; its name is made from its id."""
     tree = Tree(tenant=tenant, title=title, description=_checked_description(description))
     tree.name = f"memstore_{tree.pk.hex}"
     tree.metadata = _patched({}, metadata)
-    return _created(tree)
+    return _created(tree, actor)
 
 
-def _created(tree: Tree) -> Tree:
+def _created(tree: Tree, actor: Actor) -> Tree:
     try:
         with tenant_transaction(tree.tenant_id):
             tree.save(force_insert=True)
+            audit.record(actor, "tree.create", Tenant(pk=tree.tenant_id), tree_id=tree.pk)
     except IntegrityError as error:
         raise TreeExists(tree.name) from error
     return tree
@@ -208,6 +224,7 @@ def describe_tree(
             for block in Block.objects.of(tree).entries().iterator(chunk_size=500):
                 statements.set_terms(block, language=language)
             statements.count_entries(tree)
+        audit.record(access.actor, "tree.describe", tree, tree_id=tree.pk, revision=tree.revision)
     return tree
 
 
@@ -228,6 +245,7 @@ def archive_tree(access: Access) -> Tree:
         if tree.archived_at is None:
             tree.archived_at = timezone.now()
             tree.save(update_fields=["archived_at"])
+            audit.record(access.actor, "tree.archive", tree, tree_id=tree.pk, revision=tree.revision)
     return tree
 
 
@@ -248,6 +266,9 @@ def delete_tree(access: Access) -> None:
             cursor.execute(
                 "DELETE FROM tree_tree WHERE tenant_id = %s AND id = %s", [tree.tenant_id, tree.pk]
             )
+        # Its own chain of events stays, and ends with this revision.
+        tenant = Tenant(pk=tree.tenant_id)
+        audit.record(access.actor, audit.TREE_DELETED, tenant, tree_id=tree.pk, revision=tree.revision)
 
 
 def require_whole(access: Access) -> None:

@@ -59,6 +59,8 @@ READS = [
     Case("getKeys", "list_keys"),
     Case("getKey", "get_key", lambda known: {"key_id": known.key}),
     Case("getUsage", "usage", lambda known: DAYS),
+    Case("getAudit", "list_audit", lambda known: {"action": "file.write", "limit": 2}),
+    Case("getAuditExport", "export_audit"),
     Case("getFiles", "list_files", lambda known: {"prefix": "/", "limit": 2}),
     Case("getFiles", "iter_files", lambda known: {"prefix": "/memory", "revision": 2}),
     Case("getFiles", "list_folder", lambda known: {"folder": "/memory"}),

@@ -37,6 +37,7 @@ class MemoryStoresView(BaseView):
             data["name"],
             description=data["description"],
             metadata=data["metadata"],
+            actor=self.caller.actor,
         )
         return Response(answers.store(made))
 

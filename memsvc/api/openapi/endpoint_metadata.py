@@ -21,6 +21,7 @@ from memsvc.contract.accounts import (
     TreeInfo,
     UsagePage,
 )
+from memsvc.contract.audit import AuditEventRead
 from memsvc.contract.context import Context
 from memsvc.contract.entries import (
     EntryAccesses,
@@ -235,6 +236,40 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
             "next": None,
             "stored": {"trees": 3, "files": 40, "entries": 900, "bytes": 262144},
         },
+    ),
+    ("AuditView", "GET"): Endpoint(
+        summary="List what was done and what was refused",
+        answers={200: Page[AuditEventRead]},
+        answered={
+            "items": [
+                {
+                    "chain": "019c0000-0000-7000-8000-000000000009",
+                    "number": 7,
+                    "digest": "9f2c1d0e5b7a48c6d3e1f0a9b8c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a1b0c9",
+                    "at": "2026-03-05T08:00:00Z",
+                    "action": "entry.add",
+                    "outcome": "done",
+                    "times": 1,
+                    "actor": {"kind": "key", "id": _KEY["id"], "name": _KEY["name"]},
+                    "address": "203.0.113.7",
+                    "request_id": "4f1d2c3b5a697887",
+                    "tree_id": "019c0000-0000-7000-8000-000000000009",
+                    "tree": "default",
+                    "revision": 7,
+                    "object": "",
+                    "reason": "",
+                }
+            ],
+            "next": None,
+        },
+        refusals=(404,),
+    ),
+    ("AuditExportView", "GET"): Endpoint(
+        summary="Export the whole audit as JSON Lines",
+        answers={200: BYTES},
+        media=("application/jsonl",),
+        answered="(an event a line, chain by chain)",
+        refusals=(404,),
     ),
     ("TreesView", "GET"): Endpoint(
         summary="List the trees that the key opens",

@@ -18,6 +18,7 @@ from memsvc.tree.models import Block, File, Redaction
 from memsvc.tree.results import MemoryVersion
 from memsvc.tree.scope import locked_transaction
 from memsvc.tree.snapshot import Snapshot, snapshot
+from tenants import audit
 from tenants.idempotency import redact_answers
 
 
@@ -49,6 +50,9 @@ def redact_version(access: Access, file_id: UUID, number: int) -> MemoryVersion:
         )
         _take_out(now, file_id)
         redact_answers(tree.tenant_id, tree.pk)
+        audit.record(
+            access.actor, "version.redact", tree, tree_id=tree.pk, revision=number, object_id=file_id
+        )
         return read_version(access, file_id, number)
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from tenants.management.arguments import tenant_named
+from tenants.management.arguments import add_reason, operator, tenant_named
 from tenants.scopes import Scope
 from tenants.services import TenantError, create_key
 
@@ -31,6 +31,7 @@ class Command(BaseCommand):
         parser.add_argument("--tree", default="", help="the one tree that it opens (default: every tree)")
         parser.add_argument("--path-prefix", default="/", help="the folder that it opens (default: /, all)")
         parser.add_argument("--expires-in-days", type=int, help="when it ends by itself (default: never)")
+        add_reason(parser)
 
     def handle(
         self,
@@ -41,6 +42,7 @@ class Command(BaseCommand):
         tree: str,
         path_prefix: str,
         expires_in_days: int | None,
+        reason: str,
         **options: object,
     ) -> None:
         try:
@@ -53,6 +55,7 @@ class Command(BaseCommand):
                 expires_at=None
                 if expires_in_days is None
                 else timezone.now() + timedelta(days=expires_in_days),
+                actor=operator(reason),
             )
         except TenantError as error:
             raise CommandError(str(error)) from error
