@@ -16,6 +16,7 @@ from django.http import HttpRequest
 
 from memsvc.contract.audit import DONE, AuditEventRead, said
 from memsvc.database.batching import Batch
+from memsvc.database.ids import uuid7
 from memsvc.database.rows import execute, names
 from memsvc.database.tenancy import enter_tenant
 from memsvc.logging import NO_REQUEST, request_id
@@ -43,31 +44,43 @@ def record(
 
     The transaction has entered the tenant. Call it last: the row stays locked until the end.
     """
-    event = AuditEvent(
-        tenant_id=head.of_tenant,
-        chain=head.pk,
+    asked = request_id.get()
+    event = AuditEventRead(
+        chain=str(head.pk),
+        number=0,
+        digest="",
         at=at or datetime.now(UTC),
         action=action,
         outcome=outcome,
         times=times,
         actor_kind=actor.kind,
         actor_id=actor.id,
+        actor_name=None,
         address=actor.address,
-        request_id="" if (asked := request_id.get()) == NO_REQUEST else asked,
-        tree_id=tree_id,
+        request_id="" if asked == NO_REQUEST else asked,
+        tree_id="" if tree_id is None else str(tree_id),
+        tree=None,
         revision=revision,
         object_id=str(object_id),
         reason=actor.reason,
     )
-    values = {name: getattr(event, name) for name in names(AuditEvent)}
-    execute(_adding_to(type(head)), values | {"said": said(read_event(event))})
+    # Every write of a tree comes by here: a model's instance would take longer to make than all the rest.
+    values = {name: getattr(event, name) for name in _AS_TOLD}
+    keys = {"id": uuid7(), "tenant_id": head.of_tenant, "chain": head.pk, "tree_id": tree_id}
+    execute(_adding_to(type(head)), {**values, **keys, "said": said(event)})
+
+
+_OF_PLACE = ("number", "digest")
+_OF_KEYS = ("id", "tenant_id", "chain", "tree_id")
+_AS_TOLD = tuple(name for name in names(AuditEvent) if name not in (*_OF_PLACE, *_OF_KEYS))
 
 
 @cache
 def _adding_to(chains: type[AuditChain]) -> str:
     # The update waits for the chain's last writer, and then goes on from what that one has left.
-    placed = {"number": "head.audit_number", "digest": "head.audit_digest"}
-    columns = ", ".join(placed.get(name, f"%({name})s") for name in names(AuditEvent))
+    columns = ", ".join(
+        f"head.audit_{name}" if name in _OF_PLACE else f"%({name})s" for name in names(AuditEvent)
+    )
     return f"""
 WITH head AS (
     UPDATE {chains._meta.db_table} SET audit_number = audit_number + 1, audit_digest = encode(sha256(convert_to(

@@ -66,7 +66,10 @@ def said(event: AuditEventRead) -> str:
         ),
         *(event.address, event.request_id, event.tree_id, event.revision, event.object_id, event.reason),
     )
-    return json.dumps(parts, ensure_ascii=False, separators=(",", ":"))
+    return _as_json(parts)
+
+
+_as_json: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
