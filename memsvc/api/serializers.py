@@ -223,10 +223,13 @@ class GlobInput(AsOf):
     path = FolderField(default="/")
 
 
-class MoveInput(Input):
+class MoveFields(Input):
     source = PathField()  # type: ignore[assignment]  # a field of the request, not the option
     destination = PathField()
     overwrite = FlagField(default=False)
+
+
+class MoveInput(MoveFields):
     message = message_field()
 
 
