@@ -140,7 +140,8 @@ class TenantView(APIView):
         return problems.handle
 
     def handle_exception(self, exc: Exception) -> Response:
-        code = getattr(exc, "code", None)
+        # In a batch it is one of several that was refused.
+        code = getattr(getattr(exc, "cause", exc), "code", None)
         if code in AUDITED_REFUSALS and self.request.auth is not None:
             REFUSALS.note_refusal(self.caller.key, self.caller.actor, route_of(self.request), str(code))
         return super().handle_exception(exc)

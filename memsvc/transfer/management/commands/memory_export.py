@@ -1,7 +1,6 @@
 import os
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError
@@ -10,7 +9,7 @@ from memsvc.transfer.bundles import export_bundle
 from memsvc.transfer.exports import expiring, export_directory, export_jsonl, export_zip, record_export
 from memsvc.transfer.management.arguments import access_to, add_tenant_and_tree
 from memsvc.tree.errors import TreeError
-from tenants.management.arguments import Progress, add_reason, operator
+from tenants.management.arguments import Progress, add_reason
 
 
 class Command(BaseCommand):
@@ -39,9 +38,9 @@ class Command(BaseCommand):
         reason: str,
         **options: object,
     ) -> None:
-        access, progress = access_to(tenant, tree), Progress(self.stderr)
+        access, progress = access_to(tenant, tree, reason), Progress(self.stderr)
         try:
-            record_export(replace(access, actor=operator(reason)), revision)
+            record_export(access, revision)
             match target.suffix.lower():
                 case ".zip":
                     _write(target, lambda: export_zip(access, revision, progress=progress))
