@@ -374,7 +374,7 @@ def key_form(tenant: Tenant, **fields: Any) -> dict[str, Any]:
 
 
 def new_key_in(answer: Any) -> str | None:
-    found = re.search(r"msk_\w{8}_\w{43}", text(answer))
+    found = re.search(r"msk_\w{8}_\w{49}", text(answer))
     return found[0] if found else None
 
 
