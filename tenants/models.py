@@ -1,3 +1,4 @@
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.contrib.auth.models import AbstractUser
@@ -90,6 +91,14 @@ class Membership(models.Model):
         return f"{self.user} is {self.role} of {self.tenant}"
 
 
+@dataclass(frozen=True, slots=True)
+class OneTree:
+    """The one tree that a key opens: this very tree, shown by its name; without an id, none that there is."""
+
+    id: UUID | None
+    name: str
+
+
 class ApiKey(models.Model):
     """What an agent or program shows to be let in. The key itself is nowhere: only its keyed hash is kept."""
 
@@ -102,7 +111,10 @@ class ApiKey(models.Model):
     scopes = ArrayField(
         models.CharField(max_length=16, choices=[(scope.value, scope.value) for scope in Scope])
     )
+    # Shown to people. What it opens says `tree_id`: the next tree that gets the name is another one.
     tree = models.TextField(default="", blank=True, help_text="The one tree it opens; empty for every tree.")
+    # Stays when the tree goes, so that nothing is opened from then on.
+    tree_id = models.UUIDField(null=True, blank=True, editable=False)
     path_prefix = models.TextField(default="/", help_text="The folder it opens; / for all.")
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
@@ -120,6 +132,18 @@ class ApiKey(models.Model):
     @property
     def actor(self) -> Actor:
         return Actor(ActorKind.KEY, str(self.pk), self.name)
+
+    @property
+    def one_tree(self) -> OneTree | None:
+        """The limit to one tree; None for every tree of the tenant."""
+        return OneTree(self.tree_id, self.tree) if self.tree else None
+
+    @property
+    def only_trees(self) -> frozenset[UUID] | None:
+        """The ids of the trees that it is limited to, at most one; None for every tree of the tenant."""
+        if not self.tree:
+            return None
+        return frozenset() if self.tree_id is None else frozenset({self.tree_id})
 
     @property
     def is_valid(self) -> bool:

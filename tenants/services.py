@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 from datetime import datetime
-from unicodedata import normalize
 
 from django.db import IntegrityError, connection
 from django.utils import timezone
@@ -14,13 +13,12 @@ from memsvc.database.tenancy import tenant_transaction
 from memsvc.format import FormatError, canonical_folder, checked_text
 from tenants import audit
 from tenants.actors import SYSTEM, Actor
-from tenants.models import SLUG_PATTERN, ApiKey, Membership, Role, Tenant, User
+from tenants.models import SLUG_PATTERN, ApiKey, Membership, OneTree, Role, Tenant, User
 from tenants.scopes import Scope
 from tenants.secrets import new_key_text
 
 MAX_TENANT_NAME_BYTES = 200
 MAX_KEY_NAME_BYTES = 100
-MAX_TREE_NAME_BYTES = 255
 MAX_HISTORY_DAYS = 36_500
 
 
@@ -120,7 +118,7 @@ def create_key(
     tenant: Tenant,
     name: str,
     scopes: Iterable[Scope],
-    tree: str = "",
+    tree: OneTree | None = None,
     path_prefix: str = "/",
     expires_at: datetime | None = None,
     created_by: User | None = None,
@@ -128,7 +126,7 @@ def create_key(
 ) -> tuple[ApiKey, str]:
     """A new key and its text, which can never be read again. Raises InvalidKey.
 
-    No scope means that it may do nothing; an empty `tree` means every tree of the tenant.
+    No scope means that it may do nothing; no `tree` means every tree of the tenant.
     """
     if expires_at is not None and expires_at <= timezone.now():
         raise InvalidKey("The expiry lies in the past; choose a later one or none.")
@@ -143,7 +141,8 @@ def create_key(
             prefix=text.prefix,
             digest=text.digest,
             scopes=sorted({Scope(scope).value for scope in scopes}),
-            tree=normalize("NFC", checked_text(tree, field="tree", max_bytes=MAX_TREE_NAME_BYTES)),
+            tree=tree.name if tree else "",
+            tree_id=tree.id if tree else None,
             path_prefix=canonical_folder(path_prefix),
             expires_at=expires_at,
             created_by=created_by,

@@ -30,10 +30,14 @@ class AuditView(TenantView):
     queries = {"GET": AuditQuery}
 
     def get(self, request: Request) -> Response:
-        asked = {each.name: self.params[each.name] for each in fields(AuditFilter)}
-        wanted = AuditFilter(**asked | {"tree": _only_tree(self.caller, asked["tree"])})
+        require_no_folder(self.caller)
+        wanted = AuditFilter(**{each.name: self.params[each.name] for each in fields(AuditFilter)})
         page = audit_page(
-            self.caller.tenant, wanted, cursor=self.params["cursor"], limit=self.params["limit"]
+            self.caller.tenant,
+            wanted,
+            only=self.caller.key.only_trees,
+            cursor=self.params["cursor"],
+            limit=self.params["limit"],
         )
         return answer(page, Page[AuditEventRead])
 
@@ -48,7 +52,8 @@ class AuditExportView(TenantView):
     content_negotiation_class = OneKind
 
     def get(self, request: Request) -> StreamingHttpResponse:
-        events = audit_chains(self.caller.tenant, tree=_only_tree(self.caller, None))
+        require_no_folder(self.caller)
+        events = audit_chains(self.caller.tenant, only=self.caller.key.only_trees)
         return StreamingHttpResponse(
             (json.dumps(to_json(event), ensure_ascii=False).encode() + b"\n" for event in events),
             content_type="application/jsonl",
@@ -56,9 +61,7 @@ class AuditExportView(TenantView):
         )
 
 
-def _only_tree(caller: Caller, asked: str | None) -> str | None:
-    """The tree that is asked for, as far as a key may. Events have no paths, so a folder's key may see none."""
-    key = caller.key
-    if key.path_prefix != "/" or (key.tree and asked not in (None, key.tree)):
-        raise Forbidden("/", key.path_prefix)
-    return key.tree or asked
+def require_no_folder(caller: Caller) -> None:
+    """Refuse a key that sees only a folder: events have no paths."""
+    if caller.key.path_prefix != "/":
+        raise Forbidden("/", caller.key.path_prefix)

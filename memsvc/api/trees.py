@@ -25,7 +25,7 @@ class TreesView(TenantView):
     def get(self, request: Request) -> Response:
         page = trees.trees_page(
             self.caller.tenant,
-            only=self.caller.key.tree or None,
+            only=self.caller.key.only_trees,
             cursor=self.params["cursor"],
             limit=self.params["limit"],
         )

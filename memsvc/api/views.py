@@ -24,12 +24,10 @@ from memsvc.api.serializers import Input, NoQuery, Query
 from memsvc.contract.errors import ErrorCode, Refused
 from memsvc.contract.requests import MAX_RUN_ID_CHARACTERS, RUN_ID_HEADER, RUN_ID_PATTERN, run_id_in_header
 from memsvc.tree.access import Access
-from memsvc.tree.errors import TreeNotFound
 from memsvc.tree.models import Tree
 from memsvc.tree.trees import tree_of
 from tenants.audit import REFUSALS, route_of
 from tenants.authentication import Caller, KeyAuthentication
-from tenants.models import ApiKey
 from tenants.scopes import Scope
 
 # What every method that changes something takes beside its body: the pattern of a value, and what it does.
@@ -159,9 +157,7 @@ class TreeView(TenantView):
     @cached_property
     def access(self) -> Access:
         name = unicodedata.normalize("NFC", unmarked(self.kwargs["tree"]))
-        if not opens(self.caller.key, name):
-            raise TreeNotFound(name)
-        return access_of(self.caller, tree_of(self.caller.tenant, name))
+        return access_of(self.caller, tree_of(self.caller.tenant, name, only=self.caller.key.only_trees))
 
     def tree_in_answer(self) -> UUID | None:
         return self.access.tree.pk
@@ -174,7 +170,3 @@ def access_of(caller: Caller, tree: Tree) -> Access:
         prefix=caller.key.path_prefix,
         writable=Scope.WRITE in caller.scopes,
     )
-
-
-def opens(key: ApiKey, tree: str) -> bool:
-    return key.tree in ("", tree)

@@ -4,6 +4,7 @@ from typing import Any
 
 from django import forms
 
+from memsvc.tree.trees import tree_for_key
 from tenants.actors import Actor
 from tenants.models import ApiKey, Membership, Role, Tenant, User
 from tenants.scopes import Scope
@@ -51,7 +52,9 @@ class KeyForm(forms.Form):
         choices=[(scope.value, scope.value) for scope in Scope], widget=forms.CheckboxSelectMultiple
     )
     tree = forms.CharField(
-        max_length=255, required=False, help_text="The one tree that it opens; empty for every tree."
+        max_length=255,
+        required=False,
+        help_text="The one tree that it opens, which has to be there; empty for all.",
     )
     path_prefix = forms.CharField(
         max_length=1024, initial="/", help_text="The folder that it opens; / for all."
@@ -68,4 +71,5 @@ class KeyForm(forms.Form):
 
     def create(self, created_by: User, actor: Actor) -> tuple[ApiKey, str]:
         data = self.cleaned_data | {"scopes": [Scope(scope) for scope in self.cleaned_data["scopes"]]}
+        data["tree"] = tree_for_key(data["tenant"], data["tree"])
         return create_key(**data, created_by=created_by, actor=actor)

@@ -15,6 +15,7 @@ from django.urls import reverse
 from memsvc.curation.forms import HistoryForm, KeyForm, MemberForm, TenantForm
 from memsvc.curation.permissions import tenants_owned_by
 from memsvc.curation.scoping import MissingIsNotFound, ReadOnlyAdmin, TenantFilter, actor_of, user_of
+from memsvc.tree.errors import TreeNotFound
 from tenants.models import ApiKey, AuditEvent, Membership, Tenant, User
 from tenants.services import TenantError, remove_member, resume_tenant, revoke_key, suspend_tenant
 
@@ -29,7 +30,7 @@ class MadeByServiceAdmin(ReadOnlyAdmin):
         raise NotImplementedError
 
     def make(self, request: HttpRequest, form: Any) -> HttpResponse:
-        """Make what the valid form says, and answer. May raise TenantError."""
+        """Make what the valid form says, and answer. May raise TenantError and TreeNotFound."""
         raise NotImplementedError
 
     def add_view(
@@ -41,7 +42,7 @@ class MadeByServiceAdmin(ReadOnlyAdmin):
         if form.is_bound and form.is_valid():
             try:
                 return self.make(request, form)
-            except TenantError as error:
+            except (TenantError, TreeNotFound) as error:
                 form.add_error(None, str(error))
         return self.page(request, "curation/add.html", f"Add {self.opts.verbose_name}", form=form)
 

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import ValidationError
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Model, Q
 
 from memsvc.contract.audit import AuditEventRead, Fault, Head, faults
 from memsvc.contract.files import Page
@@ -24,12 +24,22 @@ _AT_ONCE = 1_000
 
 
 def audit_page(
-    tenant: Tenant, wanted: AuditFilter, *, cursor: str | None = None, limit: int = 100
+    tenant: Tenant,
+    wanted: AuditFilter,
+    *,
+    only: Collection[UUID] | None = None,
+    cursor: str | None = None,
+    limit: int = 100,
 ) -> Page[AuditEventRead]:
-    """A page of what was done to a tenant's memory, keys and people, newest first. Raises `TreeNotFound`."""
+    """A page of what was done to a tenant's memory, keys and people, newest first; of the trees `only`, where given.
+
+    Raises `TreeNotFound`.
+    """
     events = AuditEvent.objects.filter(tenant=tenant).order_by("-pk")
     if wanted.tree is not None:
-        events = events.filter(tree_id=tree_of(tenant, wanted.tree).pk)
+        events = events.filter(tree_id=tree_of(tenant, wanted.tree, only=only).pk)
+    elif only is not None:
+        events = events.filter(tree_id__in=only)
     if wanted.actor is not None:
         events = events.filter(actor_id=wanted.actor)
     if wanted.action is not None:
@@ -73,16 +83,11 @@ def _ids(model: type[Model], events: Iterable[AuditEvent], kind: ActorKind) -> s
     return found
 
 
-def audit_chains(tenant: Tenant, *, tree: str | None = None) -> Iterator[AuditEventRead]:
-    """All events of a tenant, or those in the chain of one tree, chain by chain in order, as an export has them.
-
-    Raises `TreeNotFound` here, before the first event.
-    """
+def audit_chains(tenant: Tenant, *, only: Collection[UUID] | None = None) -> Iterator[AuditEventRead]:
+    """All events of a tenant, or those in the chains of some trees, chain by chain in order, as an export has them."""
     events = AuditEvent.objects.filter(tenant=tenant).order_by("chain", "number")
-    return _in_pieces(tenant, events if tree is None else events.filter(chain=tree_of(tenant, tree).pk))
-
-
-def _in_pieces(tenant: Tenant, events: QuerySet[AuditEvent]) -> Iterator[AuditEventRead]:
+    if only is not None:
+        events = events.filter(chain__in=only)
     # No transaction waits for a slow reader, and nothing that is there already changes meanwhile.
     following = events
     while True:

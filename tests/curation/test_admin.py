@@ -374,7 +374,7 @@ def key_form(tenant: Tenant, **fields: Any) -> dict[str, Any]:
 
 
 def new_key_in(answer: Any) -> str | None:
-    found = re.search(r"msk_\w{8}_\w{43}", text(answer))
+    found = re.search(r"msk_\w{8}_\w{49}", text(answer))
     return found[0] if found else None
 
 
@@ -414,6 +414,7 @@ def test_the_hash_of_a_key_is_nowhere(root: Client, alice: House) -> None:
         ({"scopes": []}, "required"),
         ({"scopes": ["root"]}, "not one of the available choices"),
         ({"path_prefix": "/../up"}, "segment"),
+        ({"tree": "later"}, "no tree named"),
         ({"expires_at": "2001-01-01 00:00"}, "past"),
         ({"expires_at": "soon"}, "valid date"),
     ],

@@ -4,6 +4,7 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
+from memsvc.tree.trees import create_tree
 from tenants.models import ApiKey, Membership, Tenant, User
 from tenants.services import all_tenants
 from tests.people import make_key, opening
@@ -28,6 +29,7 @@ def test_tenant_create_refuses_a_second_one(alice: Tenant) -> None:
 
 
 def test_key_create_prints_nothing_but_the_key(alice: Tenant) -> None:
+    create_tree(alice, "team")
     text = run(
         *("key_create", alice.slug, "--name", "agent", "--scope", "read", "--scope", "write"),
         *("--tree", "team", "--path-prefix", "/memory", "--expires-in-days", "30"),
@@ -52,6 +54,7 @@ def test_key_create_prints_nothing_but_the_key(alice: Tenant) -> None:
         (["alice", "--name", "n", "--scope", "read", "--expires-in-days", "0"], "past"),
         (["alice", "--name", "n", "--scope", "read", "--expires-in-days", "99999999999"], "too large"),
         (["alice", "--name", "n", "--scope", "read", "--path-prefix", "/.."], "segment"),
+        (["alice", "--name", "n", "--scope", "read", "--tree", "later"], "no tree named 'later'"),
         (["alice", "--name", "n", "--scope", "root"], "invalid choice"),
         (["alice", "--name", "n"], "--scope"),
     ],
