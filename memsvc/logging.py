@@ -12,6 +12,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
+from memsvc.format.keys import looks_like_key
+
 REQUEST_ID_HEADER = "X-Request-ID"
 _ACCEPTED_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}", re.ASCII)
 _KEY = re.compile(r"\bmsk_([A-Za-z0-9]+)_[A-Za-z0-9]+")
@@ -93,7 +95,8 @@ class RequestLogMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         given = request.headers.get(REQUEST_ID_HEADER, "")
-        identifier = given if _ACCEPTED_REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        is_accepted = _ACCEPTED_REQUEST_ID.fullmatch(given) and not looks_like_key(given)
+        identifier = given if is_accepted else secrets.token_hex(8)
         token = request_id.set(identifier)
         started = time.perf_counter()
         try:

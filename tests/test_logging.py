@@ -74,6 +74,22 @@ def test_every_answer_names_its_request(client: Client) -> None:
     assert first != second
 
 
+@pytest.mark.parametrize("given", [KEY, f"a-{KEY[:20]}", KEY.upper()])
+def test_a_request_id_that_looks_like_a_key_is_neither_echoed_nor_logged(
+    client: Client, caplog: pytest.LogCaptureFixture, given: str
+) -> None:
+    lines: list[str] = []
+    caplog.handler.setFormatter(JsonFormatter())
+    with caplog.at_level(logging.INFO, "memsvc.access"):
+        answer = client.get("/nowhere", headers={"x-request-id": given})
+        lines.append(caplog.text)
+
+    assert given not in answer["X-Request-ID"]
+    assert len(answer["X-Request-ID"]) == 16
+    assert lines[0]
+    assert given not in lines[0]
+
+
 def test_a_plain_request_id_of_the_caller_is_kept(client: Client) -> None:
     assert client.get("/nowhere", headers={"x-request-id": "trace-0123"})["X-Request-ID"] == "trace-0123"
 

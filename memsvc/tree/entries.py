@@ -16,6 +16,7 @@ from memsvc.format import (
     MemoryCategory,
     MemoryEntry,
     Metadata,
+    Problem,
     append_to,
     carried_lines,
     checked_metadata,
@@ -26,10 +27,12 @@ from memsvc.format import (
     count_lines,
     cut_file,
     entry_path,
+    held_key,
     in_utc,
     new_entry_id,
     normal_entry,
     peer_readable,
+    places_of_keys,
     says_something,
     summary_after,
 )
@@ -187,7 +190,12 @@ def _put(change: Change, composed: Composed, superseded: Block | None) -> EntryW
     gone = superseded if in_one_file else None
     router.upsert_row(change, _row_update(change, file, composed), make_index=True, is_new=created, gone=gone)
     if composed.code_closed:
-        _warn_of_closed_code(change, path, file.lines)
+        _warn(change, path, closed_code(file.lines))
+    # What was rewritten was looked through then.
+    raw = composed.block.raw if composed.block and not rewritten else b""
+    for at in places_of_keys(raw):
+        # The entry is the last in its file.
+        _warn(change, path, held_key(file.lines + 1 - count_lines(raw[at:].decode())))
     return EntryWritten(
         path=path,
         entry=entry,
@@ -200,8 +208,7 @@ def _put(change: Change, composed: Composed, superseded: Block | None) -> EntryW
     )
 
 
-def _warn_of_closed_code(change: Change, path: str, line: int) -> None:
-    problem = closed_code(line)
+def _warn(change: Change, path: str, problem: Problem) -> None:
     change.warnings.append(WriteWarning(path, problem.line, problem.code, problem.reason))
 
 
@@ -301,7 +308,7 @@ def _append_to_text(change: Change, file: File, composed: Composed, block: CutBl
     every = list(files.live_blocks(file))
     data, text = content(files.visible_at(change, every)), block.raw.decode()
     if closing := code_end(data, newline=file.newline):
-        _warn_of_closed_code(change, file.path, count_lines((data + closing).decode(errors="replace")))
+        _warn(change, file.path, closed_code(count_lines((data + closing).decode(errors="replace"))))
     at, entry_id = composed.expires_at, composed.entry.entry_id
     expiries = {(entry_id, ""): at} if at else files.NO_EXPIRIES
     data += append_to(data, text, newline=file.newline)

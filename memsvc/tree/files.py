@@ -22,6 +22,7 @@ from memsvc.format import (
     dominant_newline,
     is_memory_file,
     is_router,
+    keys_in,
     parent_of,
     parse_row,
     problems_in,
@@ -302,10 +303,13 @@ def warn(
     gone: Collection[str] = (),
     doubled: Collection[str] = (),
 ) -> None:
-    """Let whoever writes a file know what of the blocks that are touched looks like an entry and is none."""
+    """Let whoever writes a file know what of the blocks that are touched looks like an entry and is none, or a key."""
+    found = keys_in(blocks, touched)
     if is_memory_file(path):
-        found = problems_in(blocks, touched, gone=gone, doubled=doubled)
-        change.warnings += [WriteWarning(path, each.line, each.code, each.reason) for each in found]
+        found += problems_in(blocks, touched, gone=gone, doubled=doubled)
+    told = [WriteWarning(path, each.line, each.code, each.reason) for each in found]
+    # An index is filled once more when its rows are brought in step.
+    change.warnings += [each for each in told if each not in change.warnings]
 
 
 def extend(change: Change, file: File, rows: Sequence[Block]) -> None:
