@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import OperationalError, connection
+from django.db.models import QuerySet
 from django.utils import timezone
 from psycopg.errors import LockNotAvailable
 
@@ -77,13 +78,21 @@ def stored(tenant: Tenant, key: str) -> StoredAnswer | None:
 
 def forget_tree(tenant_id: UUID, tree_id: UUID) -> None:
     """Delete the answers that may hold content of a tree."""
-    StoredAnswer.objects.filter(tenant_id=tenant_id, tree_id=tree_id).delete()
+    answers_of(tenant_id, tree_id).delete()
 
 
-def redact_answers(tenant_id: UUID, tree_id: UUID) -> None:
-    """Take out what stored answers may quote of a tree, hashes too. They stay, so that no write is done twice."""
-    answers = StoredAnswer.objects.filter(tenant_id=tenant_id, tree_id=tree_id)
-    answers.update(fingerprint="", headers={}, body=b"")
+def answers_of(tenant_id: UUID, tree_id: UUID) -> QuerySet[StoredAnswer]:
+    """The answers that may hold content of a tree."""
+    return StoredAnswer.objects.filter(tenant_id=tenant_id, tree_id=tree_id)
+
+
+def redact_answers(tenant_id: UUID, tree_id: UUID) -> int:
+    """Take out what stored answers may quote of a tree, hashes too. They stay, so that no write is done twice.
+
+    Returns of how many something was left to take.
+    """
+    answers = answers_of(tenant_id, tree_id).exclude(body=b"")
+    return answers.update(fingerprint="", headers={}, body=b"")
 
 
 def purge() -> int:
