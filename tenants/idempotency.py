@@ -1,4 +1,7 @@
-"""The stored answers of writes: claimed before the write, kept with it, forgotten after a week."""
+"""The stored answers of writes: claimed before the write, kept with it, forgotten after a week.
+
+What a client chose as its key, and what it asked, are kept as keyed digests only: they may be somebody's words.
+"""
 
 import json
 from collections.abc import Mapping
@@ -14,6 +17,7 @@ from memsvc.database.ids import uuid7
 from memsvc.database.rows import execute
 from memsvc.database.tenancy import one_entering, tenant_transaction
 from tenants.models import StoredAnswer, Tenant
+from tenants.secrets import keyed_digest
 
 KEPT_FOR = timedelta(days=7)
 
@@ -48,7 +52,7 @@ def claim(tenant: Tenant, key: str, fingerprint: str) -> UUID | None:
     claimed = uuid7()
     owner = tenant.pk
     try:
-        found = one_entering(owner, _CLAIM, [claimed, owner, key, fingerprint])
+        found = one_entering(owner, _CLAIM, [claimed, owner, keyed_digest(key), keyed_digest(fingerprint)])
     except OperationalError as error:
         if isinstance(error.__cause__, LockNotAvailable):
             raise StillInFlight from error
@@ -73,7 +77,12 @@ def keep(
 
 def stored(tenant: Tenant, key: str) -> StoredAnswer | None:
     with tenant_transaction(tenant.pk):
-        return StoredAnswer.objects.filter(tenant=tenant, key=key).first()
+        return StoredAnswer.objects.filter(tenant=tenant, key=keyed_digest(key)).first()
+
+
+def is_of(answer: StoredAnswer, fingerprint: str) -> bool:
+    """Whether an answer is the one to this very request."""
+    return answer.fingerprint == keyed_digest(fingerprint)
 
 
 def forget_tree(tenant_id: UUID, tree_id: UUID) -> None:

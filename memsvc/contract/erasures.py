@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Final
 
+from memsvc.contract.requests import MaxBytes
 from memsvc.contract.wire import Inside, Named, Note, one_of
 
 # Of what names the target of an erasure: no path, id, source or run is longer.
@@ -53,7 +54,7 @@ class ErasureRequest:
 
     tree: str
     kind: ErasureKind
-    value: Annotated[str, Note("What is erased, by what it is called; never kept.")]
+    value: Annotated[str, MaxBytes(MAX_VALUE_BYTES)]
     dry_run: bool = False
     erase_paths: bool = False
 
