@@ -164,6 +164,12 @@ def _target(tree: Tree, kind: ErasureKind, value: str) -> Target:
     elif kind is ErasureKind.SOURCE:
         said = Block.objects.of(tree).entries().filter(source=value)
         erasing.take_entries(target, {*said.values_list("entry_id", flat=True)})
+    elif kind in (ErasureKind.RUN, ErasureKind.ACTOR):
+        made = Revision.objects.of(tree)
+        made = made.filter(run_id=value) if kind is ErasureKind.RUN else made.filter(actor_id=value)
+        numbers = set(made.values_list("number", flat=True))
+        if numbers:
+            erasing.take_introduced(target, numbers)
     if target.is_empty:
         raise NothingToErase(kind)
     erasing.note_numbers(target)
@@ -212,10 +218,11 @@ class _Erasing:
             for file in whole:
                 self.found[ErasurePlace.FILE, file.path] += 1
         for row in gone:
-            if row.kind == BlockKind.ENTRY and row.file_id not in target.files:
+            goes = row.kind == BlockKind.ENTRY and row.pk not in target.instead
+            if goes and row.file_id not in target.files:
                 # Its file is another one after each.
                 entries.take_out(change, live.select_related("file").get(pk=row.pk))
-        rewritten = {row.file_id for row in gone if row.kind != BlockKind.ENTRY}
+        rewritten = {row.file_id for row in gone if row.kind != BlockKind.ENTRY or row.pk in target.instead}
         naming = list(target.names.rows_with(live))
         self._note(ErasurePlace.MENTION, naming)
         rewritten |= {row.file_id for row in naming} | target.lines.keys()
@@ -290,6 +297,8 @@ class _Erasing:
         for number in telling.values_list("number", flat=True):
             self.found[ErasurePlace.MESSAGE, str(number)] += 1
         telling.update(message="")
+        if wanted.kind is ErasureKind.RUN:
+            self.found[ErasurePlace.RUN_ID, ""] += made.filter(run_id=wanted.value).update(run_id="")
 
     def _leave_files(self) -> None:
         """Of files that are gone as a whole: say that their versions were erased, or let their paths go too."""

@@ -25,6 +25,7 @@ from memsvc.tree.errors import EntryNotFound, FileNotFound, Forbidden, NothingTo
 from memsvc.tree.models import Erasure, File, Revision
 from memsvc.tree.retention import prune_to
 from memsvc.tree.trees import archive_tree, create_tree, describe_tree
+from tenants.actors import Actor, ActorKind
 from tests.people import make_tenant
 from tests.tree.support import (
     FACTS,
@@ -561,3 +562,92 @@ def test_another_tenant_loses_nothing(memory: Access) -> None:
     with of_tenant(bob):
         assert File.objects.of(bob.tree).count() == 1
         assert Revision.objects.of(bob.tree).count() == 1
+
+
+# What came in a run, or by an actor
+
+
+def in_run(access: Access, run_id: str = CANARY) -> Access:
+    return replace(access, actor=replace(access.actor, run_id=run_id))
+
+
+def another(access: Access) -> Access:
+    return replace(access, actor=Actor(ActorKind.KEY, "another", "another agent"))
+
+
+def test_a_run_goes_with_what_it_introduced_and_nothing_of_others(
+    superuser: psycopg.Connection, memory: Access
+) -> None:
+    run = in_run(memory)
+    services.scaffold(memory)
+    mine = add(memory, "Mine.", summary="Mine").entry.entry_id
+    services.write_file(memory, "/notes.md", "# Notes\n\nfirst\nlast\n")
+    before = contents(memory)
+    theirs = add(run, f"Its {CANARY}.", summary=CANARY, tags=[CANARY]).entry.entry_id
+    services.edit_file(memory, FACTS, f"Its {CANARY}.", f"Its own {CANARY}.")
+    services.edit_file(run, "/notes.md", "first\n", f"first\nsaid by {CANARY}\n", message=CANARY)
+    services.edit_file(run, FACTS, "Mine.", f"Not mine but of {CANARY}.")
+    services.write_file(run, f"/{CANARY}.md", CANARY)
+    services.append_file(memory, "/notes.md", "mine again\n")
+    would = erased(memory, "run", CANARY, dry_run=True)
+
+    found = erased(memory, "run", CANARY, erase_paths=True)
+
+    assert {each: count for each, count in found.items() if each != "path"} == would
+    assert found["run_id"] == 4
+    assert traces(superuser) == []
+    before["/notes.md"] += b"mine again\n"
+    assert contents(memory) == before
+    assert reads.get_entry(memory, mine).entry.body == "Mine."
+    with pytest.raises(EntryNotFound):
+        reads.get_entry(memory, theirs)
+
+
+def test_an_actor_goes_with_what_it_introduced(superuser: psycopg.Connection, memory: Access) -> None:
+    writer = another(memory)
+    old = add(memory, "Old.").entry.entry_id
+    supersede(writer, old, f"New {CANARY}.")
+    services.write_file(writer, "/a.bin", b"\xff" + CANARY.encode())
+    services.write_file(memory, "/b.md", "of mine\n")
+    services.append_file(writer, "/b.md", f"{CANARY}\n", message=CANARY)
+    services.delete(writer, "/b.md")
+    services.restore(memory, revision(memory) - 1)
+
+    erased(memory, "actor", "another")
+
+    assert traces(superuser) == []
+    assert contents(memory)["/b.md"] == b"of mine\n"
+    assert reads.get_entry(memory, old).entry.superseded_by == "erased"
+
+
+def test_what_a_run_only_moved_or_restored_stays(memory: Access) -> None:
+    run = in_run(memory)
+    kept = add(memory, "Mine.").entry.entry_id
+    services.write_file(memory, "/a.md", "a\n")
+    services.move(run, "/a.md", "/b.md")
+    services.move(run, FACTS, "/notes/facts.txt")
+    services.move(run, "/notes/facts.txt", FACTS)
+    services.retire_entry(run, kept)
+    services.restore_entry(run, kept, 2)
+    before = contents(memory)
+
+    erased(memory, "run", CANARY)
+
+    assert contents(memory) == before
+    assert reads.get_entry(memory, kept).entry.body == "Mine."
+
+
+def test_the_index_that_a_run_made_stays(memory: Access) -> None:
+    add(in_run(memory), f"Its {CANARY}.")
+
+    erased(memory, "run", CANARY)
+
+    assert text(memory, SEMANTIC_INDEX).startswith("# Semantic memory index\n")
+    assert "facts.md" not in text(memory, SEMANTIC_INDEX)
+
+
+def test_revisions_without_a_run_are_no_run(memory: Access) -> None:
+    add(memory)
+
+    with pytest.raises(NothingToErase):
+        erased(memory, "run", CANARY)

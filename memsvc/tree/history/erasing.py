@@ -15,8 +15,8 @@ from uuid import UUID
 
 from django.db.models import Q
 
+from memsvc.format import SCAFFOLD, BlockKind, IndexRow, cut_file, parse_row, superseded
 from memsvc.format import Block as CutBlock
-from memsvc.format import BlockKind, IndexRow, cut_file, parse_row
 from memsvc.tree.blocks import is_spliced, rendered, row_of
 from memsvc.tree.history.redaction import emptied
 from memsvc.tree.models import Block, BlockQuerySet, File, Tree
@@ -37,13 +37,15 @@ class Target:
     """What goes: whole `files` (by what their blocks refer to), single `rows` with all that they hold, and of free text
     in a file the `lines` that are named for it. `numbers` are the revisions whose messages may tell of it.
 
-    `ids` are those of entries of which no row stays.
+    Where a live row has bytes `instead`, it goes back to what it was before. `ids` are those of entries of which no row
+    stays.
     """
 
     tree: Tree
     files: set[UUID] = field(default_factory=set)
     rows: dict[UUID, Block] = field(default_factory=dict)
     lines: dict[UUID, set[bytes]] = field(default_factory=lambda: defaultdict(set))
+    instead: dict[UUID, bytes] = field(default_factory=dict)
     numbers: set[int] = field(default_factory=set)
 
     @cached_property
@@ -71,7 +73,7 @@ class Target:
     def remains_of(self, row: Block, data: bytes) -> bytes:
         """What bytes of a row are without that which goes."""
         if row.pk in self.rows:
-            return b""
+            return self.names.taken_out(self.instead.get(row.pk, b""))
         lines = self.lines.get(row.file_id)
         if lines and row.kind in (BlockKind.TEXT, BlockKind.OPAQUE):
             data = b"".join(line for line in data.splitlines(keepends=True) if line.strip() not in lines)
@@ -153,8 +155,73 @@ def take_entries(target: Target, ids: Collection[str]) -> None:
             target.lines[row.file_id] |= said
 
 
+def take_introduced(target: Target, numbers: Collection[int]) -> None:
+    """Let go what came in some revisions: entries in all their states, of others those that were written there, and
+    lines of text that had not stood in their file before.
+    """
+    target.numbers.update(numbers)
+    every = Block.objects.of(target.tree).exclude(kind=BlockKind.ROW)
+    came = list(every.filter(added_in__in=numbers, size__gt=0))
+    first: dict[str, int] = {}
+    named = {row.entry_id for row in came if row.entry_id}
+    for entry_id, number in every.entries().filter(entry_id__in=named).values_list("entry_id", "added_in"):
+        first[entry_id] = min(number, first.get(entry_id, number))
+    take_entries(target, {entry_id for entry_id, number in first.items() if number in numbers})
+    for file_id in {row.file_id for row in came}:
+        # What was deleted and brought back is another file at the same path.
+        files = File.objects.of(target.tree)
+        paths = {file.path for file in files.of_contents([file_id])}
+        same = {file.content_id for file in files.filter(path__in=paths)}
+        usual = set[bytes]().union(*(_lines(SCAFFOLD[path].encode()) for path in paths if path in SCAFFOLD))
+        lines = _take_changes(target, list(every.filter(file_id__in=same)), file_id, numbers) - usual
+        if lines:
+            for each in same:
+                target.lines[each] |= lines
+
+
+def _take_changes(
+    target: Target, rows: Sequence[Block], file_id: UUID, numbers: Collection[int]
+) -> set[bytes]:
+    """Of one file: take the states of entries of others that came in some revisions. The answer are the lines that did.
+
+    `rows` are those of all files that have stood where it did.
+    """
+    lines, stood = set[bytes](), set[bytes]()
+    states: dict[str, list[Block]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: (row.added_in, row.added_in in numbers)):
+        if row.pk in target.rows:
+            continue
+        if row.added_in not in numbers:
+            stood |= _lines(rendered(row))
+            states[row.entry_id].append(row)
+            continue
+        if row.file_id != file_id:
+            continue
+        if row.kind != BlockKind.ENTRY and row.raw is None:
+            lines |= _lines(rendered(row)) - stood
+            continue
+        before = [each for each in states[row.entry_id] if each.kind == row.kind]
+        if any(_own(each) == _own(row) for each in before):
+            continue
+        target.take([row])
+        if before and row.removed_in is None and row.kind == BlockKind.ENTRY:
+            stands = rendered(row)
+            data = _own(before[-1])
+            gap = stands[: len(stands) - len(stands.lstrip(b"\r\n"))]
+            target.instead[row.pk] = gap + (
+                superseded(data, row.superseded_by) if row.superseded_by else data
+            )
+    return lines
+
+
+def _own(row: Block) -> bytes:
+    """What a row holds, whatever stands around it and was said of it since."""
+    stored = bytes(row.raw) if row.raw is not None else (row.head + row.text).encode()
+    return stored.strip(b"\r\n") + b"\n"
+
+
 def _lines(data: bytes) -> set[bytes]:
-    """The lines of an entry that say something of it."""
+    """The lines of an entry, or of a text, that say something."""
     return {line.strip() for line in data.splitlines()} - {b"", b"---"}
 
 
