@@ -179,6 +179,7 @@ class StoredAnswer(models.Model):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="+", db_index=False)
+    # Keyed digests, of the key and of the request.
     key = models.CharField(max_length=255, db_collation="C")
     fingerprint = models.CharField(max_length=64)
     # The tree whose content the answer may hold, which takes the answer along when it is deleted.

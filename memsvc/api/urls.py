@@ -14,6 +14,7 @@ from memsvc.api.entries import (
     IndexView,
     SupersedeView,
 )
+from memsvc.api.erasures import ErasuresView
 from memsvc.api.files import DownloadView, FilesView, FileView, GlobView, GrepView, MoveView, UploadView
 from memsvc.api.history import (
     BlameView,
@@ -64,6 +65,7 @@ urlpatterns = [
     path("v1/usage", UsageView.as_view()),
     path("v1/audit", AuditView.as_view()),
     path("v1/audit.jsonl", AuditExportView.as_view()),
+    path("v1/erasures", ErasuresView.as_view()),
     path("v1/trees", TreesView.as_view()),
     path("v1/trees/<str:tree>:scaffold", ScaffoldView.as_view()),
     path("v1/trees/<str:tree>:clone", CloneView.as_view()),

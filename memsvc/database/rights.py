@@ -35,7 +35,7 @@ _SEEN: Final = (
 # Whose a row of this table is says its own key.
 _TENANTS: Final = "tenants_tenant"
 # What may be added, and never changed or taken away.
-INSERT_ONLY: Final = frozenset({"tenants_auditevent"})
+INSERT_ONLY: Final = frozenset({"tenants_auditevent", "tree_erasure"})
 _READ_ONLY: Final = "django_migrations"
 
 # A tenant's blocks once more, for conditions that no index serves under a policy: those of full text and of LIKE are

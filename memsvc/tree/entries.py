@@ -344,6 +344,12 @@ def retire(change: Change, entry_id: str, precondition: Precondition | None) -> 
         raise PreconditionFailed(
             f"memory entry '{entry_id}'", revision=change.current, etag=entry_etag(block)
         )
+    take_out(change, block)
+    return EntryRetired(entry_id=entry_id, path=block.file.path, revision=change.number)
+
+
+def take_out(change: Change, block: Block) -> None:
+    """Close an entry of a file, hidden or not; a file of which nothing else shows goes with it."""
     file = block.file
     files.close_blocks(change, file, [block])
     _close_gap(change, file, block)
@@ -357,7 +363,6 @@ def retire(change: Change, entry_id: str, precondition: Precondition | None) -> 
     else:
         files.close_files(change, [file])
         router.forget(change, [file.path])
-    return EntryRetired(entry_id=entry_id, path=file.path, revision=change.number)
 
 
 def _close_gap(change: Change, file: File, gone: Block) -> None:

@@ -458,3 +458,27 @@ class Redaction(models.Model):
 
     def __str__(self) -> str:
         return f"redaction of revision {self.number}"
+
+
+class Erasure(models.Model):
+    """The certificate of an erasure: what kind of thing went, when, by whom, and how much of it. Nothing else stays.
+
+    It refers to nothing that may go: it outlives the tree, and the tenant. It is added and never changed.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False
+    )
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=8)
+    actor_kind = models.CharField(max_length=8, choices=[(kind.value, kind.value) for kind in ActorKind])
+    # No name: that may be a person's.
+    actor_id = models.TextField()
+    counts = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        indexes = [models.Index(F("tenant"), F("id").desc(), name="erasure_newest")]
+
+    def __str__(self) -> str:
+        return f"erasure of a {self.kind}"

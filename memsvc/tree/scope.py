@@ -112,11 +112,12 @@ def tenant_snapshot(tenant_id: UUID) -> Iterator[None]:
 
 @contextmanager
 def unit_of_work(
-    access: Access, action: str, *, message: str = "", dry_run: bool = False
+    access: Access, action: str, *, message: str = "", dry_run: bool = False, even_archived: bool = False
 ) -> Iterator[Change]:
     """Lock the tree, and keep what is done inside as its next revision.
 
-    A `dry_run` will be ended by an exception, after which the transaction around it goes on.
+    A `dry_run` will be ended by an exception, after which the transaction around it goes on. `even_archived` is for
+    what is owed to people, whatever a tenant has decided about a tree.
     Raises `ReadOnly` for an access that may not write, `Busy` when the lock is not to be had in time,
     `TreeArchived`, and `TreeNotFound` when the tree was deleted meanwhile; then nothing was changed.
     """
@@ -125,7 +126,7 @@ def unit_of_work(
         tree = statements.lock_tree(access.tree)
         if tree is None:
             raise TreeNotFound(access.tree.name)
-        if tree.archived_at is not None:
+        if tree.archived_at is not None and not even_archived:
             raise TreeArchived(tree.name)
         change = Change(tree=tree, access=access, at=datetime.now(tz=UTC), number=tree.revision + 1)
         yield change

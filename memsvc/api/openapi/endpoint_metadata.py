@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memsvc.api import serializers
+from memsvc.api.erasures import ErasureInput
 from memsvc.api.keys import KeyInput, RotateInput
 from memsvc.api.openapi.schemas import BYTES
 from memsvc.api.serializers import Input
@@ -31,6 +32,7 @@ from memsvc.contract.entries import (
     HitsPage,
     RouterIndex,
 )
+from memsvc.contract.erasures import Erased, ErasureCertificate
 from memsvc.contract.files import (
     BatchResult,
     Deleted,
@@ -87,6 +89,13 @@ _LISTED = {
     "lines": 14,
     "revision": 7,
 } | _WHOSE
+_ERASURE = {
+    "id": "019cb5d0-6a1e-7b3f-8c2d-4e5f60718293",
+    "at": "2026-03-05T08:00:00Z",
+    "kind": "entry",
+    "actor": {"kind": "key", "id": "019cb5cf-0d3a-7c11-9a55-1b2c3d4e5f60"},
+    "counts": {"entry": 1, "message": 1, "vector": 1},
+}
 _TREE = {
     "name": "default",
     "description": "",
@@ -270,6 +279,33 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
         media=("application/jsonl",),
         answered="(an event a line, chain by chain)",
         refusals=(404,),
+    ),
+    ("ErasuresView", "GET"): Endpoint(
+        summary="List what was erased",
+        answers={200: Page[ErasureCertificate]},
+        answered={"items": [_ERASURE], "next": None},
+    ),
+    ("ErasuresView", "POST"): Endpoint(
+        summary="Erase for good",
+        body=ErasureInput,
+        answers={200: Erased},
+        example={
+            "tree": "default",
+            "kind": "entry",
+            "value": "mem_2026-03-01_0f3a9c1d2e4b5a67",
+            "dry_run": True,
+        },
+        answered={
+            "dry_run": True,
+            "revision": 12,
+            "places": [
+                {"place": "entry", "where": "/memory/semantic_memory/facts.md", "count": 1},
+                {"place": "message", "where": "7", "count": 1},
+                {"place": "vector", "where": "", "count": 1},
+            ],
+            "certificate": None,
+        },
+        refusals=(404, 409),
     ),
     ("TreesView", "GET"): Endpoint(
         summary="List the trees that the key opens",
