@@ -1,7 +1,6 @@
 """From the Authorization header to a typed caller; no view ever sees a key."""
 
 from dataclasses import dataclass
-from ipaddress import ip_address
 
 from django.contrib.auth.models import AnonymousUser
 from rest_framework.authentication import BaseAuthentication
@@ -10,6 +9,7 @@ from rest_framework.request import Request
 
 from memsvc.database.rows import columns, instance, names, one
 from tenants.actors import Actor
+from tenants.addresses import client_address
 from tenants.last_use import LAST_USES
 from tenants.models import ApiKey, Tenant
 from tenants.scopes import Scope
@@ -37,7 +37,9 @@ class KeyAuthentication(BaseAuthentication):
         key = self.key_in(request)
         if key is None:
             raise AuthenticationFailed(REFUSAL)
-        LAST_USES.note_use(key, _client_address(request))
+        LAST_USES.note_use(key, client_address(request._request))
+        # For whoever has the request of the server only, such as the access log.
+        request._request.memsvc_key = key  # type: ignore[attr-defined]
         return AnonymousUser(), caller_of(key)
 
     def key_in(self, request: Request) -> ApiKey | None:
@@ -82,11 +84,3 @@ def caller_of(key: ApiKey) -> Caller:
     known = {scope.value for scope in Scope}
     scopes = frozenset(Scope(scope) for scope in key.scopes if scope in known)
     return Caller(tenant=key.tenant, key=key, scopes=scopes, actor=key.actor)
-
-
-def _client_address(request: Request) -> str | None:
-    """None behind a Unix socket, where the server sees no address."""
-    try:
-        return str(ip_address(request.META.get("REMOTE_ADDR", "")))
-    except ValueError:
-        return None
