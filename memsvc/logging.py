@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
 from memsvc.format.keys import looks_like_key
+from tenants.addresses import client_address
 
 REQUEST_ID_HEADER = "X-Request-ID"
 _ACCEPTED_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}", re.ASCII)
@@ -102,14 +103,19 @@ class RequestLogMiddleware:
         try:
             response = self.get_response(request)
             response[REQUEST_ID_HEADER] = identifier
+            # Whose request it was, once that is known.
+            key = getattr(request, "memsvc_key", None)
             fields = {
                 "method": request.method,
                 # The route and not the path: names of trees and files may be personal data.
                 "route": request.resolver_match.route if request.resolver_match else "-",
                 "status": response.status_code,
                 "ms": round((time.perf_counter() - started) * 1000, 1),
+                "tenant_id": str(key.tenant_id) if key else "-",
+                "key_id": str(key.pk) if key else "-",
+                "client": client_address(request) or "-",
             }
-            access_log.info("%s /%s %s %s ms", *fields.values(), extra=fields)
+            access_log.info("%s /%s %s %s ms tenant=%s key=%s client=%s", *fields.values(), extra=fields)
             return response
         finally:
             request_id.reset(token)

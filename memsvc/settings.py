@@ -213,6 +213,9 @@ STORAGES = {
 # ── Security ─────────────────────────────────────────────────────────────────────────────────────
 ALLOWED_HOSTS = read(env.list, "MEMSVC_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"] if LOCAL else [])
 CSRF_TRUSTED_ORIGINS: list[str] = read(env.list, "MEMSVC_CSRF_TRUSTED_ORIGINS", [])
+# Whom to tell of a hole, as mailto: or https:, and until when that holds: /.well-known/security.txt.
+SECURITY_CONTACT: list[str] = read(env.list, "MEMSVC_SECURITY_CONTACT", [])
+SECURITY_EXPIRES = read(env.str, "MEMSVC_SECURITY_EXPIRES", "")
 SECURE_CSP = {
     "default-src": [CSP.NONE],
     "script-src": [CSP.SELF],

@@ -39,6 +39,8 @@ class KeyAuthentication(BaseAuthentication):
         key, address = self.key_in(request), client_address(request)
         if key is None:
             raise AuthenticationFailed(REFUSAL)
+        # For whoever has the request of the server only, such as the access log.
+        request._request.memsvc_key = key  # type: ignore[attr-defined]
         if not key.is_valid:
             actor = replace(key.actor, address=address or "")
             REFUSALS.note_refusal(key, actor, route_of(request), ErrorCode.UNAUTHENTICATED)

@@ -60,7 +60,7 @@ _TAGGED: Final = "|".join(
 _EMOJI: Final = re.compile(f"{_TAGGED}|[0-9#*]\ufe0f\u20e3|{_PICTURE}(?:\u200d{_PICTURE})*")
 # What stands in a text unseen and yet is read by a model, or shows the rest in another order.
 _HIDDEN: Final = re.compile(
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "[\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 
@@ -81,11 +81,12 @@ def with_unseen_shown(text: str) -> str:
     """A text for a reader, with what it hides made visible: a tag character, a control of direction or a character
     without width that spells nothing where it stands becomes its number, as in ⟨U+202E⟩.
 
-    Line ends, and what is unassigned or of private use, stay as they are.
+    Line ends, soft hyphens, a byte order mark at the begin, and what is unassigned or of private use stay as they are.
     """
     if text.isascii() or _HIDDEN.search(text) is None:
         return text
-    spelling = {at for emoji in _EMOJI.finditer(text) for at in range(*emoji.span())}
+    spelling = {0} if text.startswith("\ufeff") else set()
+    spelling |= {at for emoji in _EMOJI.finditer(text) for at in range(*emoji.span())}
     return _HIDDEN.sub(
         lambda found: (
             found[0]
