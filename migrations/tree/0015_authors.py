@@ -35,6 +35,12 @@ UPDATE tree_block b SET claimed = b.created, created = ahead.at FROM (
     WHERE b.tenant_id = %(tenant)s AND b.tree_id = %(tree)s AND b.kind = 'entry' AND b.created > r.at LIMIT %(most)s
 ) AS ahead WHERE b.tenant_id = %(tenant)s AND b.id = ahead.id
 """
+BACK = """
+UPDATE tree_block SET created = claimed, claimed = NULL WHERE tenant_id = %(tenant)s AND id IN (
+    SELECT id FROM tree_block
+    WHERE tenant_id = %(tenant)s AND tree_id = %(tree)s AND kind = 'entry' AND claimed IS NOT NULL LIMIT %(most)s
+)
+"""
 
 
 def fill(apps, schema_editor):
@@ -53,6 +59,16 @@ def fill(apps, schema_editor):
                 cursor.execute(FIRST, values | {"ids": ids, "firsts": firsts})
                 values["after"] = ids[-1]
                 cursor.execute(AGAIN, values)
+
+
+def give_back(apps, schema_editor):
+    """Let entries be ordered by what they say again."""
+    for tenant, tree in apps.get_model("tree", "Tree").objects.order_by("pk").values_list("tenant_id", "pk"):
+        values = {"tenant": tenant, "tree": tree, "most": ROWS_AT_ONCE}
+        with schema_editor.connection.cursor() as cursor:
+            cursor.execute(BACK, values)
+            while cursor.rowcount:
+                cursor.execute(BACK, values)
 
 
 class Migration(migrations.Migration):
@@ -80,7 +96,7 @@ class Migration(migrations.Migration):
             name='changed_in',
             field=models.BigIntegerField(blank=True, null=True),
         ),
-        migrations.RunPython(fill, migrations.RunPython.noop),
+        migrations.RunPython(fill, give_back),
         # It has the columns that are to go, and comes back by itself.
         migrations.RunSQL(migrations.RunSQL.noop, "DROP VIEW IF EXISTS tree_block_of_tenant"),
     ]

@@ -340,6 +340,16 @@ def test_what_stood_before_gets_its_authors(
         assert state(memory.tree) == told
 
 
+def test_what_was_said_outlives_the_way_back(memory: Access, three: list[str]) -> None:
+    ahead = got(memory, three[1]).entry.created
+    migration = import_module("migrations.tree.0015_authors")
+    with of_tenant(memory):
+        migration.give_back(apps, SimpleNamespace(connection=connection))
+
+        assert not Block.objects.of(memory.tree).exclude(claimed=None).exists()
+        assert Block.objects.of(memory.tree).get(entry_id=three[1]).created == ahead
+
+
 def test_what_nobody_can_tell_any_more_is_not_told(memory: Access) -> None:
     services.write_file(by(memory, "ann"), FACTS, entry_text("mem_x"))
     services.edit_file(by(memory, "bea"), FACTS, "A body.", "More.")
