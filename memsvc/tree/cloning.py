@@ -42,7 +42,7 @@ FROM {_COPIED} JOIN tree_file f ON f.tenant_id = %(tenant)s AND f.id = c.old_id
 
 _OWN_COLUMNS = (
     *("position", "kind", "head", "text", "raw", "size", "lines", "reason", "expires_at", "entry_id"),
-    *("category", "created", "source", "confidence", "summary", "tags", "tag_keys", "supersedes"),
+    *("category", "created", "claimed", "source", "confidence", "summary", "tags", "tag_keys", "supersedes"),
     *("metadata", "row_path", "search_text", "tsv"),
 )
 

@@ -44,7 +44,7 @@ from memsvc.tree.access import Access
 from memsvc.tree.blocks import content, entry_of, rendered, row_of
 from memsvc.tree.commands import Precondition
 from memsvc.tree.errors import AlreadySuperseded, EntryNotFound, InvalidSupersession, PreconditionFailed
-from memsvc.tree.models import Block, File
+from memsvc.tree.models import Block, EntryRow, File
 from memsvc.tree.scope import Change
 from memsvc.tree.visibility import FOR_GOOD, has_expired, is_active, is_visible, visible
 
@@ -329,6 +329,7 @@ def mark_superseded(change: Change, file: File, target: Block, *, by: str) -> No
     (block,) = cut_file(file.path, after)
     row = row_of(block, file, position=target.position, revision=change.number)
     row.expires_at = target.expires_at
+    files.keep_authors([target], [row])
     files.close_blocks(change, file, [target])
     files.insert_blocks(change, file, [row])
     file.sha256 = ""
@@ -386,11 +387,12 @@ def _close_gap(change: Change, file: File, gone: Block) -> None:
         )
     ]
     rows[-1].expires_at = below.expires_at
+    files.keep_authors([below], rows)
     files.close_blocks(change, file, [below])
     files.insert_blocks(change, file, rows)
 
 
-def entry_etag(block: Block, revision: int | None = None) -> str:
+def entry_etag(block: Block | EntryRow, revision: int | None = None) -> str:
     """Changes with the entry's text and when it is superseded."""
     superseded_in = block.superseded_in or 0
     if revision is not None and superseded_in > revision:

@@ -7,14 +7,16 @@ Every row carries its tenant, and every reference is by (tenant, id): the compos
 first migration as SQL, because a plain one would let a row point into another tenant.
 """
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
 from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 from django.db.models.sql.datastructures import BaseTable
 
@@ -22,7 +24,7 @@ from memsvc.contract.accounts import LANGUAGES
 from memsvc.contract.requests import RevisionFilter
 from memsvc.database.ids import uuid7
 from memsvc.database.rights import SEARCHED
-from memsvc.format import BlockKind, Confidence, MemoryCategory, in_utc
+from memsvc.format import BlockKind, Confidence, MemoryCategory, Metadata, in_utc
 from memsvc.format.terms import Terms
 from memsvc.tree import visibility
 from memsvc.tree.errors import RevisionNotFound, RevisionPruned
@@ -211,6 +213,54 @@ class File(TreeRow):
         return self.former_of_id or self.pk
 
 
+class EntryRow(NamedTuple):
+    """What an entry is read from and nothing else: half of its columns, and no model, which would cost as much again.
+
+    `path` is where its file is, `authors` what `authors_sql` tells.
+    """
+
+    id: UUID
+    file_id: UUID
+    position: int
+    head: str
+    text: str
+    expires_at: datetime | None
+    entry_id: str
+    category: str
+    created: datetime
+    claimed: datetime | None
+    source: str
+    confidence: str
+    summary: str
+    tags: Sequence[str]
+    supersedes: str
+    metadata: Metadata
+    superseded_by: str
+    superseded_in: int | None
+    added_in: int
+    first_in: int | None
+    changed_in: int | None
+    path: str
+    authors: str
+
+
+def authors_sql(block: str) -> str:
+    """Who made the revisions that an entry names, as arrays in JSON one after the other: number, time, kind, id and
+    name of the actor, run.
+
+    Looked up for each row that is answered, and by a column as it stands: of a join, and of an expression, the planner
+    thinks that it finds many.
+    """
+    made_by = ", ".join(
+        f"""(
+        SELECT json_build_array(r.number, r.at, r.actor_kind, r.actor_id, r.actor_name, r.run_id) FROM tree_revision r
+        WHERE r.tenant_id = {block}.tenant_id AND r.tree_id = {block}.tree_id AND r.number = {block}.{column}
+    )"""
+        for column in ("added_in", "first_in", "changed_in")
+    )
+    return f"concat_ws(',', {made_by})"
+
+
 class BlockQuerySet(TreeRowQuerySet["Block"]):
     def visible(self) -> Self:
         """Without the blocks that no agent may see any more, whichever door it comes through."""
@@ -223,13 +273,18 @@ class BlockQuerySet(TreeRowQuerySet["Block"]):
         return self.filter(kind=BlockKind.ENTRY)
 
     def with_paths(self, tree: Tree) -> Self:
-        """Each with the path of the file that it is in, as `path`.
+        """Each with the path of the file that it is in, as `path`, and who wrote it, as `authors`.
 
         Not as a join: the planner, who doesn't know how few files of other tenants there may be, would expect that few
         blocks pass it.
         """
         file = File.objects.of(tree).filter(pk=OuterRef("file_id"))
-        return self.annotate(path=Subquery(file.values("path")))
+        authors = RawSQL(authors_sql("tree_block"), [], models.TextField())
+        return self.annotate(path=Subquery(file.values("path")), authors=authors)
+
+    def read(self) -> list[EntryRow]:
+        """The entries of a queryset `with_paths`."""
+        return [EntryRow(*values) for values in self.values_list(*EntryRow._fields)]
 
     def searched(self) -> Self:
         """The same rows by way of a view that leaves full text and LIKE their indexes: see `memsvc.database.rights`."""
@@ -268,7 +323,10 @@ class Block(TreeRow):
     category = models.CharField(
         max_length=16, default="", blank=True, choices=[(c.value, c.value) for c in MemoryCategory]
     )
+    # Of an entry: by what it is ordered. That is what it says of itself, and where it says a time that was still to
+    # come, the moment at which it was written; then `claimed` is what it says.
     created = models.DateTimeField(null=True, blank=True)
+    claimed = models.DateTimeField(null=True, blank=True)
     source = models.TextField(default="", blank=True)
     confidence = models.CharField(
         max_length=6, default="", blank=True, choices=[(c.value, c.value) for c in Confidence]
@@ -290,6 +348,11 @@ class Block(TreeRow):
     spliced = models.SmallIntegerField(default=0)
     # The revision of each line, where some are older than the block and what they came from has been removed.
     line_revisions = ArrayField(models.BigIntegerField(), null=True, blank=True)
+
+    # Of an entry: the revision in which one of its id first came into the tree (0 where nobody can tell any more), and
+    # the one that last changed what it says; each only where it isn't `added_in`.
+    first_in = models.BigIntegerField(null=True, blank=True)
+    changed_in = models.BigIntegerField(null=True, blank=True)
 
     # No column: where its file is, if that was read along.
     path: str
@@ -362,6 +425,11 @@ class Block(TreeRow):
 
     def __str__(self) -> str:
         return self.entry_id or f"{self.kind} at {self.position}"
+
+    @property
+    def said(self) -> datetime | None:
+        """When an entry says that it was made, or a row of an index what it tells."""
+        return self.claimed or self.created
 
     @property
     def is_redacted(self) -> bool:

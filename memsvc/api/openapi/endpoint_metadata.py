@@ -25,6 +25,7 @@ from memsvc.contract.accounts import (
 from memsvc.contract.audit import AuditEventRead
 from memsvc.contract.context import Context
 from memsvc.contract.entries import (
+    Authorship,
     EntryAccesses,
     EntryRead,
     EntryRetired,
@@ -123,7 +124,18 @@ _ENTRY = {
     "expires_at": None,
     "revision": 7,
 }
-_HIT = _ENTRY | {
+_AUTHORSHIP = to_json(
+    Authorship(
+        revision=7,
+        at=datetime(2026, 3, 2, 10, 30, tzinfo=UTC),
+        actor_kind="key",
+        actor_id="019c0000-0000-7000-8000-000000000001",
+        actor_name="support agent",
+        run_id="run-17",
+    )
+)
+_ENTRY_READ = _ENTRY | {"written": _AUTHORSHIP, "changed": _AUTHORSHIP}
+_HIT = _ENTRY_READ | {
     "score": 1.75,
     "parts": {"bm25": 4.2, "similarity": 0.71, "neighbours": 0.0, "title": 0.15, "confidence": 1.02},
     "highlights": [{"text": "ACME moved to Berlin.", "ranges": [[0, 4]]}],
@@ -462,7 +474,7 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
     ("EntriesView", "GET"): Endpoint(
         summary="List entries",
         answers={200: Page[EntryRead]},
-        answered={"items": [_ENTRY], "next": None},
+        answered={"items": [_ENTRY_READ], "next": None},
         refusals=(404, 410),
     ),
     ("EntriesView", "POST"): Endpoint(
@@ -482,7 +494,7 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
     ("EntryView", "GET"): Endpoint(
         summary="Read an entry",
         answers={200: EntryRead},
-        answered=_ENTRY,
+        answered=_ENTRY_READ,
         refusals=(404, 410),
         conditions=("If-None-Match",),
     ),
@@ -566,7 +578,7 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
         answers={200: Items[EntryRead]},
         answered={
             "items": [
-                _ENTRY
+                _ENTRY_READ
                 | {
                     "category": "events",
                     "kind": "episodic",
