@@ -312,7 +312,7 @@ def as_before(tree: Tree) -> None:
 
 
 def fill() -> None:
-    migration = import_module("migrations.tree.0015_authors")
+    migration = import_module("migrations.tree.0016_authors")
     migration.fill(apps, SimpleNamespace(connection=connection))
 
 
@@ -329,7 +329,7 @@ def test_what_stood_before_gets_its_authors(
         services.write_file(by(memory, "ann"), path, entry_text(f"mem_{path[-5]}{len(path)}"))
         services.edit_file(by(memory, "bea"), path, "A body.", "More.")
         services.edit_file(by(memory, "cid"), path, "More.", "Most.")
-    monkeypatch.setattr(import_module("migrations.tree.0015_authors"), "ROWS_AT_ONCE", most)
+    monkeypatch.setattr(import_module("migrations.tree.0016_authors"), "ROWS_AT_ONCE", most)
     with of_tenant(memory):
         told = state(memory.tree)
         as_before(memory.tree)
@@ -342,7 +342,7 @@ def test_what_stood_before_gets_its_authors(
 
 def test_what_was_said_outlives_the_way_back(memory: Access, three: list[str]) -> None:
     ahead = got(memory, three[1]).entry.created
-    migration = import_module("migrations.tree.0015_authors")
+    migration = import_module("migrations.tree.0016_authors")
     with of_tenant(memory):
         migration.give_back(apps, SimpleNamespace(connection=connection))
 

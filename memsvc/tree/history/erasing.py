@@ -247,6 +247,9 @@ def rewritten(row: Block, path: str, target: Target) -> Block:
     new = row_of(cut[0], file, position=row.position, revision=row.added_in)
     new.removed_in, new.expires_at, new.duplicate = row.removed_in, row.expires_at, row.duplicate
     new.superseded_in, new.line_revisions = row.superseded_in, row.line_revisions
+    new.first_in, new.changed_in = row.first_in, row.changed_in
+    if row.kind == BlockKind.ENTRY:
+        new.created, new.claimed = row.created, row.claimed
     if row.kind == BlockKind.OPAQUE:
         # Why it is no entry may quote it.
         new.head, new.text, new.reason = data.decode(errors="replace").replace("\0", "\ufffd"), "", ERASED

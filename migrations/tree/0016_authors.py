@@ -77,7 +77,7 @@ class Migration(migrations.Migration):
     atomic = False
 
     dependencies = [
-        ('tree', '0014_audit'),
+        ('tree', '0015_erasure'),
     ]
 
     operations = [
