@@ -12,9 +12,13 @@ from memsvc.contract.errors import ErrorCode
 from memsvc.database.tenancy import tenant_transaction
 from tenants import audit
 from tenants.actors import Actor
-from tenants.models import ApiKey, OneTree
+from tenants.models import ApiKey, OneTree, Tenant
 from tenants.scopes import Scope
 from tenants.services import TenantError, create_key, revoke_key
+
+# A key that nobody needs any more is one that nobody would miss while somebody else uses it.
+UNUSED_AFTER = timedelta(days=90)
+MAX_UNUSED_TOLD = 100
 
 
 class KeyNotFound(TenantError):
@@ -60,6 +64,20 @@ def key_seen_by(own: ApiKey, key_id: UUID) -> ApiKey:
     if key is None:
         raise KeyNotFound
     return key
+
+
+def unused() -> Q:
+    """Which keys still open something, and have opened nothing for 90 days."""
+    now = timezone.now()
+    since = now - UNUSED_AFTER
+    lives = Q(revoked_at=None) & (Q(expires_at=None) | Q(expires_at__gt=now))
+    return lives & (Q(last_used_at__lt=since) | Q(last_used_at=None, created_at__lt=since))
+
+
+def unused_keys(tenant: Tenant) -> list[ApiKey]:
+    """A tenant's keys that are not used any more, the oldest first, at most 100."""
+    with tenant_transaction(tenant.pk):
+        return list(ApiKey.objects.filter(unused(), tenant=tenant).order_by("pk")[:MAX_UNUSED_TOLD])
 
 
 def issue_key(

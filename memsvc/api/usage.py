@@ -6,7 +6,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from memsvc.api.answers import answer, day_usage
+from memsvc.api.answers import answer, day_usage, key_info
 from memsvc.api.fields import LimitField, TextField, require_text
 from memsvc.api.serializers import Query
 from memsvc.api.trees import require_every_tree
@@ -16,6 +16,7 @@ from memsvc.contract.requests import MAX_PAGE
 from memsvc.database.tenancy import tenant_transaction
 from memsvc.tree.cursors import after_day, cursor_of_day
 from memsvc.tree.trees import measure_all
+from tenants.keys import unused_keys
 from tenants.models import KeyUsage
 from tenants.scopes import Scope
 
@@ -47,7 +48,8 @@ class UsageView(TenantView):
         require_every_tree(self.caller, "usage")
         rows, following = self._page()
         stored = measure_all(self.caller.tenant)
-        return answer(UsagePage([*map(day_usage, rows)], following, stored))
+        unused = [*map(key_info, unused_keys(self.caller.tenant))]
+        return answer(UsagePage([*map(day_usage, rows)], following, stored, unused))
 
     def _page(self) -> tuple[list[KeyUsage], str | None]:
         params = self.params

@@ -280,7 +280,8 @@ class Calls[Conn: (Connection, AsyncConnection)]:
             requests += page.items
             if page.next is None:
                 stored = page.stored
-                return Usage(stored.trees, stored.files, stored.entries, stored.bytes, requests)
+                counts = (stored.trees, stored.files, stored.entries, stored.bytes)
+                return Usage(*counts, requests, page.unused_keys)
             query = {**query, "cursor": page.next}
 
     @asking(AuditRequest)

@@ -131,10 +131,15 @@ class Stored:
 @dataclass(frozen=True, slots=True)
 class UsagePage(Page[DayUsage]):
     stored: Stored
+    unused_keys: Annotated[Sequence[KeyInfo], Note("Keys that opened nothing for 90 days, at most 100.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Usage(Stored):
-    """What a tenant stores now, and the requests of its keys, the newest days first."""
+    """What a tenant stores now, and the requests of its keys, the newest days first.
+
+    `unused_keys` still open something, and have opened nothing for 90 days: revoke those that nobody needs.
+    """
 
     requests: Sequence[DayUsage]
+    unused_keys: Sequence[KeyInfo] = ()

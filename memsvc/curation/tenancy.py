@@ -16,6 +16,7 @@ from memsvc.curation.forms import HistoryForm, KeyForm, MemberForm, TenantForm
 from memsvc.curation.permissions import tenants_owned_by
 from memsvc.curation.scoping import MissingIsNotFound, ReadOnlyAdmin, TenantFilter, actor_of, user_of
 from memsvc.tree.errors import TreeNotFound
+from tenants.keys import UNUSED_AFTER, unused
 from tenants.models import ApiKey, AuditEvent, Membership, Tenant, User
 from tenants.services import TenantError, remove_member, resume_tenant, revoke_key, suspend_tenant
 
@@ -139,6 +140,17 @@ class MembershipAdmin(SuperuserAdds, MadeByServiceAdmin):
             remove_member(membership=membership, actor=actor_of(request))
 
 
+class UnusedFilter(admin.SimpleListFilter):
+    title = "use"
+    parameter_name = "unused"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", f"unused for {UNUSED_AFTER.days} days")]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(unused()) if self.value() == "yes" else queryset
+
+
 @admin.register(ApiKey)
 class ApiKeyAdmin(MadeByServiceAdmin):
     """Keys, without any trace of their secret part. Owners of a tenant make and revoke its keys."""
@@ -160,6 +172,7 @@ class ApiKeyAdmin(MadeByServiceAdmin):
     )
     readonly_fields = ("prefix", "created_at")
     list_select_related = ("tenant",)
+    list_filter = (TenantFilter, UnusedFilter)
     search_fields = ("name", "prefix")
     ordering = ("-pk",)
     actions = ("revoke",)

@@ -1,11 +1,13 @@
 from datetime import date, timedelta
+from typing import Any
 
 import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from memsvc.database.tenancy import tenant_transaction
 from tenants.last_use import LAST_USES
-from tenants.models import KeyUsage, Tenant
+from tenants.models import ApiKey, KeyUsage, Tenant
 from tenants.scopes import Scope
 from tests.api.conftest import client_with
 from tests.api.support import add_entry, post, problem, put
@@ -81,3 +83,27 @@ def test_usage_is_for_keys_of_the_whole_tenant(alice: Tenant) -> None:
         make_key(alice, Scope.ADMIN, path_prefix="/a"),
     ):
         assert problem(client_with(limited[1]).get(USAGE)) == (403, "forbidden")
+
+
+def test_keys_that_are_not_used_any_more_are_told(alice: Tenant, bob: Tenant) -> None:
+    operator, text = make_key(alice, *Scope, name="operator")
+    now = timezone.now()
+    long_ago, lately = now - timedelta(days=91), now - timedelta(days=89)
+    cases: dict[str, dict[str, Any]] = {
+        "never used": {"created_at": long_ago},
+        "used long ago": {"created_at": long_ago, "last_used_at": long_ago},
+        "used lately": {"created_at": long_ago, "last_used_at": lately},
+        "new": {"created_at": lately},
+        "revoked": {"created_at": long_ago, "revoked_at": lately},
+        "expired": {"created_at": long_ago, "expires_at": lately},
+    }
+    for owner in (bob, alice):
+        for name, fields in cases.items():
+            key, _ = make_key(owner, name=name)
+            with tenant_transaction(owner.pk):
+                ApiKey.objects.filter(pk=key.pk).update(**fields)
+
+    told = client_with(text).get("/v1/usage").json()["unused_keys"]
+
+    assert [key["name"] for key in told] == ["never used", "used long ago"]
+    assert operator.prefix not in str(told)

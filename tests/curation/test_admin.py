@@ -1,4 +1,5 @@
 import re
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -399,6 +400,18 @@ def test_an_owner_makes_a_key_and_sees_it_once(owner: Client, alice: House) -> N
     ):
         assert new_key_in(owner.get(url)) is None
     assert not any("msk_" in str(value) for value in [*owner.session.values(), *owner.cookies.values()])
+
+
+def test_keys_that_are_not_used_any_more_are_listed(owner: Client, alice: House, bob: House) -> None:
+    unused = f"{listing('tenants_apikey')}?unused=yes"
+    assert alice.key.prefix not in text(owner.get(unused))
+    with from_outside():
+        ApiKey.objects.update(created_at=timezone.now() - timedelta(days=91))
+
+    shown = text(owner.get(unused))
+
+    assert alice.key.prefix in shown
+    assert bob.key.prefix not in shown
 
 
 def test_the_hash_of_a_key_is_nowhere(root: Client, alice: House) -> None:

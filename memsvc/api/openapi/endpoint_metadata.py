@@ -256,6 +256,7 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
             ],
             "next": None,
             "stored": {"trees": 3, "files": 40, "entries": 900, "bytes": 262144},
+            "unused_keys": [],
         },
     ),
     ("AuditView", "GET"): Endpoint(
