@@ -29,6 +29,7 @@ KNOWN_VARIABLES = frozenset(
         "CSRF_TRUSTED_ORIGINS",
         "DATA_DIR",
         "DEBUG",
+        "DISTRIBUTED",
         "EMBEDDER",
         "EMBEDDING_KEY",
         "EMBEDDING_MODEL",

@@ -30,7 +30,7 @@ DELETE FROM tenants_storedanswer WHERE tenant_id = %s AND id IN (
 )
 """
 _KEEP = """
-UPDATE tenants_storedanswer SET tree_id = %s, status = %s, headers = %s, body = %s WHERE id = %s
+UPDATE tenants_storedanswer SET tree_id = %s, status = %s, headers = %s, body = %s WHERE tenant_id = %s AND id = %s
 """
 
 
@@ -64,10 +64,16 @@ def allow_idling() -> None:
 
 
 def keep(
-    claimed: UUID, *, tree_id: UUID | None, status: int, headers: Mapping[str, str], body: bytes
+    tenant: Tenant,
+    claimed: UUID,
+    *,
+    tree_id: UUID | None,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
 ) -> None:
     """Store the answer under a claim of this transaction."""
-    execute(_KEEP, [tree_id, status, json.dumps(dict(headers)), body, claimed])
+    execute(_KEEP, [tree_id, status, json.dumps(dict(headers)), body, tenant.pk, claimed])
 
 
 def stored(tenant: Tenant, key: str) -> StoredAnswer | None:

@@ -20,6 +20,7 @@ from django.db.models.sql.datastructures import BaseTable
 
 from memsvc.contract.accounts import LANGUAGES
 from memsvc.contract.requests import RevisionFilter
+from memsvc.database.colocation import OfTenant, TenantForeignKey
 from memsvc.database.ids import uuid7
 from memsvc.database.rights import SEARCHED
 from memsvc.format import BlockKind, Confidence, MemoryCategory, in_utc
@@ -55,7 +56,7 @@ class BytewiseTextField(TextField):
         super().__init__(**{**options, "db_collation": "C"})  # type: ignore[arg-type]
 
 
-class Tree(models.Model):
+class Tree(OfTenant):
     """One isolated set of files. Its row is the lock of every writer, and holds the newest revision's number."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -103,12 +104,12 @@ class Tree(models.Model):
             raise RevisionPruned(number, self.history_from)
 
 
-class TreeRow(models.Model):
+class TreeRow(OfTenant):
     """What all rows inside a tree share: whose they are, and the revisions between which they stand."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant = _to_tenant()
-    tree = models.ForeignKey(
+    tree = TenantForeignKey(
         Tree, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
     )
     added_in = models.BigIntegerField()
@@ -177,7 +178,7 @@ class File(TreeRow):
     modified_at = models.DateTimeField()
     # The newest `removed_in` of its blocks that retention has removed since, so that `changed` can still be told.
     pruned_in = models.BigIntegerField(default=0)
-    former_of = models.ForeignKey(
+    former_of = TenantForeignKey(
         "self", on_delete=models.CASCADE, null=True, blank=True, related_name="+", db_constraint=False
     )
 
@@ -248,7 +249,7 @@ class Block(TreeRow):
     Bytes that Postgres can't keep as text are in `raw` instead, and `head` and `text` show them as well as they can.
     """
 
-    file = models.ForeignKey(
+    file = TenantForeignKey(
         File, on_delete=models.CASCADE, related_name="blocks", db_constraint=False, db_index=False
     )
     # Gaps are left between positions; the order of a file's blocks never changes by a new numbering.
@@ -384,12 +385,12 @@ class RevisionQuerySet(OfTreeQuerySet["Revision"]):
         return found
 
 
-class Revision(models.Model):
+class Revision(OfTenant):
     """One committed change of a tree; numbers have no gaps, and all that carries one happened at once."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant = _to_tenant()
-    tree = models.ForeignKey(
+    tree = TenantForeignKey(
         Tree, on_delete=models.CASCADE, related_name="revisions", db_constraint=False, db_index=False
     )
     number = models.BigIntegerField()
@@ -432,15 +433,15 @@ class Revision(models.Model):
         )
 
 
-class Redaction(models.Model):
+class Redaction(OfTenant):
     """That what a file held from a revision on, until it changed again, was taken out of its history for good."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant = _to_tenant()
-    tree = models.ForeignKey(
+    tree = TenantForeignKey(
         Tree, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
     )
-    file = models.ForeignKey(
+    file = TenantForeignKey(
         File, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
     )
     number = models.BigIntegerField()

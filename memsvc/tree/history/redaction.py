@@ -60,7 +60,7 @@ def _take_out(now: Snapshot, file_id: UUID) -> None:
     rows = closed.defer("head", "text", "raw", "search_text")
     gone = [row for row in rows if (held_in := _versions_with(row, numbers)) and held_in <= redacted]
     # Not changed but replaced, so that whatever was derived from a row goes with it.
-    Block.objects.of(tree).filter(pk__in=[row.pk for row in gone]).delete()
+    statements.delete_blocks(gone, tree.tenant_id)
     statements.insert_blocks([_emptied(row) for row in gone], language=tree.language)
     # What emptied rows superseded is forgotten, unless what they did to an entry is found by it.
     every = Block.objects.of(tree)
