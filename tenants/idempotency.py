@@ -11,8 +11,10 @@ from psycopg.errors import LockNotAvailable
 
 from memsvc.database.ids import uuid7
 from memsvc.database.rows import execute
+from memsvc.database.sweeps import failing_alone
 from memsvc.database.tenancy import one_entering, tenant_transaction
 from tenants.models import StoredAnswer, Tenant
+from tenants.services import all_tenant_ids
 
 KEPT_FOR = timedelta(days=7)
 
@@ -95,11 +97,8 @@ def redact_answers(tenant_id: UUID, tree_id: UUID) -> None:
 def purge() -> int:
     """Delete all answers that are older than a week, of every tenant; how many those were."""
     before, purged = _oldest(), 0
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT memsvc_tenants_with_answers(%s)", [before])
-        tenants = [tenant_id for (tenant_id,) in cursor.fetchall()]
-    for tenant_id in tenants:
-        with tenant_transaction(tenant_id):
+    for tenant_id in all_tenant_ids():
+        with failing_alone(f"Deleting old answers of tenant {tenant_id}"), tenant_transaction(tenant_id):
             purged += StoredAnswer.objects.filter(tenant_id=tenant_id, created_at__lt=before).delete()[0]
     return purged
 

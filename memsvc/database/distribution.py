@@ -49,7 +49,8 @@ WHERE k.confrelid IN (SELECT oid FROM distributed) AND NOT EXISTS (
 UNION ALL
 SELECT relname, 'a foreign key that a distributed one cannot have', conname || ' ' || pg_get_constraintdef(k.oid)
 FROM distributed JOIN pg_constraint k ON k.conrelid = distributed.oid AND k.contype = 'f'
-WHERE k.confdeltype IN ('n', 'd') OR k.confupdtype IN ('c', 'n', 'd') OR k.condeferrable AND k.condeferred
+WHERE k.confrelid IN (SELECT oid FROM distributed)
+  AND (k.confdeltype IN ('n', 'd') OR k.confupdtype IN ('c', 'n', 'd') OR k.condeferrable AND k.condeferred)
 UNION ALL
 SELECT k.conrelid::regclass::text, 'a foreign key of a table that stays to one that goes', conname
 FROM pg_constraint k JOIN distributed ON k.confrelid = distributed.oid
@@ -71,5 +72,10 @@ UNION ALL
 SELECT relname, 'no tenant_id of type uuid that is not null', coalesce(format_type(a.atttypid, NULL), 'none')
 FROM distributed LEFT JOIN pg_attribute a ON a.attrelid = distributed.oid AND a.attname = 'tenant_id'
 WHERE a.attname IS NULL OR a.atttypid <> 'uuid'::regtype OR NOT a.attnotnull
+UNION ALL
+SELECT proname, 'a function in SQL, whose parameters say nothing of where rows are', relname
+FROM distributed JOIN pg_proc ON prosrc LIKE '%%' || relname || '%%'
+WHERE prosecdef AND pronamespace = 'public'::regnamespace
+  AND prolang = (SELECT oid FROM pg_language WHERE lanname = 'sql')
 ORDER BY 1, 2, 3
 """

@@ -5,6 +5,7 @@ their order, so whatever a tree lacks was added after its mark.
 """
 
 import logging
+import random
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import batched
@@ -14,6 +15,7 @@ from django.db import connection
 
 from memsvc.database.ids import uuid7
 from memsvc.database.rows import execute, one, prepared
+from memsvc.database.sweeps import GROUP, failing_alone
 from memsvc.database.tenancy import tenant_transaction
 from memsvc.format.entries import trimmed_body
 from memsvc.recall import ann_index
@@ -23,6 +25,7 @@ from memsvc.recall.ranking import as_halfvec
 from memsvc.tree.models import Tree
 from memsvc.tree.scope import unlocked_transaction
 from memsvc.tree.visibility import expired_sql, live_at_sql, visible_sql
+from tenants.services import all_tenant_ids
 
 logger = logging.getLogger(__name__)
 
@@ -62,9 +65,20 @@ def stale_trees(limit: int) -> list[Tree]:
     model = embedder()
     if model is None:
         return []
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT tenant_id, tree_id FROM memsvc_stale_trees(%s, %s)", [model.name, limit])
-        return [Tree(tenant_id=tenant_id, pk=tree_id) for tenant_id, tree_id in cursor.fetchall()]
+    tenants = all_tenant_ids()
+    # So that none waits behind others whose jobs fail.
+    random.shuffle(tenants)
+    found: list[Tree] = []
+    for group in batched(tenants, GROUP, strict=False):
+        with failing_alone("Looking for trees that lack vectors"), connection.cursor() as cursor:
+            cursor.execute(_STALE_TREES, [[*group], model.name, limit - len(found)])
+            found += [Tree(tenant_id=tenant_id, pk=tree_id) for tenant_id, tree_id in cursor.fetchall()]
+        if len(found) >= limit:
+            break
+    return found
+
+
+_STALE_TREES = "SELECT tenant, tree FROM memsvc_stale_trees(%s, %s, %s)"
 
 
 def embed_tree(tree: Tree, limit: int = ENTRIES_AT_ONCE) -> int:
@@ -249,12 +263,18 @@ UPDATE recall_embeddedtree SET revision = %s, indexed = %s WHERE tenant_id = %s 
 
 def forget_expired() -> int:
     """Delete the vectors, of all tenants, whose entries have expired. Returns how many these were."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT memsvc_tenants_with_expired_vectors()")
-        tenants = [tenant_id for (tenant_id,) in cursor.fetchall()]
+    some: list[UUID] = []
+    for group in batched(all_tenant_ids(), GROUP, strict=False):
+        with failing_alone("Looking for expired vectors"), connection.cursor() as cursor:
+            cursor.execute("SELECT memsvc_tenants_with_expired_vectors(%s)", [[*group]])
+            some += [tenant_id for (tenant_id,) in cursor.fetchall()]
     deleted = 0
-    for tenant_id in tenants:
-        with tenant_transaction(tenant_id), connection.cursor() as cursor:
+    for tenant_id in some:
+        with (
+            failing_alone(f"Deleting expired vectors of tenant {tenant_id}"),
+            tenant_transaction(tenant_id),
+            connection.cursor() as cursor,
+        ):
             cursor.execute(_FORGET_EXPIRED, [tenant_id])
             deleted += cursor.rowcount
     return deleted
