@@ -1,12 +1,17 @@
 """That tables can be distributed by tenant, and how that is done, as far as plain PostgreSQL can tell."""
 
 from collections.abc import Callable
+from io import StringIO
 from types import SimpleNamespace
 
+import psycopg
 import pytest
 from django.apps import apps
+from django.conf import settings
+from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
+from memsvc import checks
 from memsvc.database import distribution, rights
 from migrations.tenant_in_key import KeysWithTenant
 from tests.tree.support import from_outside
@@ -121,6 +126,86 @@ def test_keys_are_exchanged_in_a_filled_table_and_back() -> None:
             assert migrate(exchange.reverse_code or pytest.fail) == ("PRIMARY KEY (id)", ["planted_pkey"])
         finally:
             cursor.execute("DROP TABLE planted")
+
+
+def run(*arguments: str) -> str:
+    told = StringIO()
+    call_command("distribute", *arguments, stdout=told, stderr=told)
+    return told.getvalue()
+
+
+def test_without_citus_nothing_is_distributed() -> None:
+    with pytest.raises(CommandError, match="no extension `citus`"):
+        run()
+    with pytest.raises(CommandError, match="isn't distributed"):
+        run("--estimates")
+    with pytest.raises(CommandError, match="--shards"):
+        run("--shards", "0")
+
+
+# What the extension would bring, as far as it is asked: a table of its own, and what distributes.
+CITUS = """
+    CREATE TABLE pg_dist_partition (partmethod "char");
+    GRANT SELECT ON pg_dist_partition TO PUBLIC;
+    INSERT INTO pg_dist_partition VALUES ('n');
+"""
+DISTRIBUTES = """
+    CREATE TABLE told (n serial, t regclass, place text, shards int);
+    CREATE FUNCTION create_distributed_table(t regclass, c text, colocate_with text, shard_count int DEFAULT NULL)
+    RETURNS void LANGUAGE sql AS
+    'INSERT INTO told (t, place, shards) VALUES (t, colocate_with, shard_count)';
+"""
+FOREIGN_KEYS = """
+    SELECT conrelid::regclass::text, confrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
+    WHERE contype = 'f' AND conrelid = ANY (%s::regclass[]) ORDER BY 1, 3
+"""
+
+
+def test_what_is_sent_distributes_each_table_and_keeps_references_between_them(
+    superuser: psycopg.Connection,
+) -> None:
+    """All but what only Citus can do, in whose place it is noted."""
+    sent = run("--dry-run", "--shards", "8").splitlines()
+    tables = distribution.distributed_tables()
+
+    with superuser.transaction(force_rollback=True):
+        superuser.execute(DISTRIBUTES)
+        before = superuser.execute(FOREIGN_KEYS, [tables]).fetchall()
+        for statement in sent:
+            if "create_distributed_table" in statement:
+                assert superuser.execute(FOREIGN_KEYS, [tables]).fetchall() == []
+            superuser.execute(statement.encode())
+        after = superuser.execute(FOREIGN_KEYS, [tables]).fetchall()
+        told = superuser.execute("SELECT t::text, place, shards FROM told ORDER BY n").fetchall()
+
+    assert after == [key for key in before if key[1] in tables]
+    assert {key[1] for key in before} - {key[1] for key in after} <= distribution.LOCAL.keys()
+    assert told == [(tables[0], "none", 8), *((table, tables[0], None) for table in tables[1:])]
+    for role in (rights.role_of(rights.SERVICE), rights.role_of(rights.ADMIN)):
+        assert f"ALTER ROLE \"{role}\" SET citus.propagate_set_commands = 'local';" in sent
+        assert any(line.startswith(f'ALTER ROLE "{role}" SET "lock_timeout"') for line in sent)
+
+
+def test_a_distributed_database_is_known(
+    superuser: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found() -> set[str | None]:
+        return {message.id for message in checks.check_distribution(databases=["default"])}
+
+    assert found() == set()
+    monkeypatch.setattr(settings, "DISTRIBUTED", True)
+    assert found() == {"memsvc.W020"}
+    superuser.execute(CITUS)
+    try:
+        assert found() == {"memsvc.W020"}
+        superuser.execute("INSERT INTO pg_dist_partition VALUES ('h')")
+        assert found() == {"memsvc.E021"}
+        monkeypatch.setattr(settings, "DISTRIBUTED", False)
+        assert found() == {"memsvc.E020", "memsvc.E021"}
+        with pytest.raises(CommandError, match="no extension"):
+            run()
+    finally:
+        superuser.execute("DROP TABLE pg_dist_partition")
 
 
 def test_a_model_still_has_its_id_for_a_key() -> None:
