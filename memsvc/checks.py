@@ -15,7 +15,7 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
-from memsvc.database import rights
+from memsvc.database import distribution, rights
 from memsvc.security_txt import expiry
 
 MIN_SECRET_LENGTH = 50
@@ -32,6 +32,7 @@ KNOWN_VARIABLES = frozenset(
         "CSRF_TRUSTED_ORIGINS",
         "DATA_DIR",
         "DEBUG",
+        "DISTRIBUTED",
         "EMBEDDER",
         "EMBEDDING_KEY",
         "EMBEDDING_MODEL",
@@ -206,6 +207,32 @@ def check_roles(databases: Sequence[str] | None = None, **kwargs: Any) -> list[C
     if not problems and rights.role_of(rights.SERVICE) == rights.role_of(rights.ADMIN):
         message = "DATABASE_URL and DATABASE_ADMIN_URL name the same role."
         problems.append(Error(message, hint=_MAKE_ROLES, id="memsvc.E015"))
+    return problems
+
+
+@register(Tags.database)
+def check_distribution(databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """Only with `check --database default`: that the service knows whether tenants' rows are on several servers."""
+    if "default" not in (databases or ()) or _refusal(rights.SERVICE):
+        return []
+    if not distribution.is_distributed():
+        if not settings.DISTRIBUTED:
+            return []
+        message = "MEMSVC_DISTRIBUTED is on, and this database isn't distributed: writes send more than they need to."
+        return [Warning(message, hint="Take it away, or run `manage.py distribute`.", id="memsvc.W020")]
+    problems: list[CheckMessage] = []
+    if not settings.DISTRIBUTED:
+        message = "The rows of tenants are on several servers, which hear nothing of what the service enters."
+        problems.append(Error(message, hint="Set MEMSVC_DISTRIBUTED=on.", id="memsvc.E020"))
+    for alias in (rights.SERVICE, rights.ADMIN):
+        if not _refusal(alias) and not distribution.role_hears(alias):
+            role = rights.role_of(alias)
+            message = f"The servers that have the rows of tenants don't hear what the role '{role}' enters."
+            hint = f"As its owner: ALTER ROLE {role} SET citus.propagate_set_commands = 'local'"
+            problems.append(Error(message, hint=hint, id="memsvc.E021"))
+    if faults := distribution.schema_faults():
+        message = f"Something can't be distributed by tenant: {'; '.join(faults)}"
+        problems.append(Warning(message, hint="See docs/scaling.md.", id="memsvc.W021"))
     return problems
 
 

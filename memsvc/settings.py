@@ -138,6 +138,8 @@ PREPARED_STATEMENTS = read(env.bool, "MEMSVC_PREPARED_STATEMENTS", True)
 # The pool is per process. With fewer connections than threads, requests would fail under load instead of queueing.
 POOL_SIZE = read(env.int, "MEMSVC_POOL_SIZE", THREADS)
 ADMIN_POOL_SIZE = 4
+# Whether tenants' rows are on several servers, as `manage.py distribute` puts them.
+DISTRIBUTED = read(env.bool, "MEMSVC_DISTRIBUTED", False)
 # Milliseconds; empty leaves the server's own setting (a pooler in transaction mode wants ALTER ROLE … SET instead).
 TIMEOUTS = {
     "statement_timeout": read(env.str, "MEMSVC_STATEMENT_TIMEOUT", "8000"),

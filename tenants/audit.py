@@ -7,17 +7,17 @@ how a chain is checked, is told in `memsvc.contract.audit`.
 
 import atexit
 from datetime import UTC, datetime
-from functools import cache
 from itertools import groupby
 from typing import Final, override
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpRequest
 
 from memsvc.contract.audit import DONE, AuditEventRead, said
 from memsvc.database.batching import Batch
 from memsvc.database.ids import uuid7
-from memsvc.database.rows import execute, names
+from memsvc.database.rows import execute, names, one
 from memsvc.database.tenancy import enter_tenant
 from memsvc.logging import NO_REQUEST, request_id
 from tenants.actors import SYSTEM, Actor, ActorKind
@@ -67,7 +67,18 @@ def record(
     # Every write of a tree comes by here: a model's instance would take longer to make than all the rest.
     values = {name: getattr(event, name) for name in _AS_TOLD}
     keys = {"id": uuid7(), "tenant_id": head.of_tenant, "chain": head.pk, "tree_id": tree_id}
-    execute(_adding_to(type(head)), {**values, **keys, "said": said(event)})
+    values |= {**keys, "said": said(event)}
+    # The update waits for the chain's last writer, and then goes on from what that one has left.
+    advance = _ADVANCE.format(
+        table=type(head)._meta.db_table, tenant="id" if isinstance(head, Tenant) else "tenant_id"
+    )
+    if settings.DISTRIBUTED:
+        # An insertion goes by itself: its row may be on another server than the tenant's.
+        placed = one(advance, values)
+        assert placed is not None  # the row is there, and its tenant entered
+        execute(f"{_INSERT} VALUES ({_VALUES})", {**values, "number": placed[0], "digest": placed[1]})
+    else:
+        execute(f"WITH head AS ({advance}) {_INSERT} SELECT {_PLACED} FROM head", values)
 
 
 _OF_PLACE = ("number", "digest")
@@ -75,22 +86,18 @@ _OF_KEYS = ("id", "tenant_id", "chain", "tree_id")
 _AS_TOLD = tuple(name for name in names(AuditEvent) if name not in (*_OF_PLACE, *_OF_KEYS))
 
 
-@cache
-def _adding_to(chains: type[AuditChain]) -> str:
-    # The update waits for the chain's last writer, and then goes on from what that one has left.
-    columns = ", ".join(
-        f"head.audit_{name}" if name in _OF_PLACE else f"%({name})s" for name in names(AuditEvent)
-    )
-    return f"""
-WITH head AS (
-    UPDATE {chains._meta.db_table} SET audit_number = audit_number + 1, audit_digest = encode(sha256(convert_to(
-        audit_digest || E'\\n' || (audit_number + 1) || E'\\n' || %(said)s::text, 'UTF8'
-    )), 'hex')
-    WHERE {"id" if chains is Tenant else "tenant_id"} = %(tenant_id)s AND id = %(chain)s
-    RETURNING audit_number, audit_digest
-)
-INSERT INTO tenants_auditevent ({", ".join(names(AuditEvent))}) SELECT {columns} FROM head
+_ADVANCE = """
+UPDATE {table} SET audit_number = audit_number + 1, audit_digest = encode(sha256(convert_to(
+    audit_digest || E'\\n' || (audit_number + 1) || E'\\n' || %(said)s::text, 'UTF8'
+)), 'hex')
+WHERE {tenant} = %(tenant_id)s AND id = %(chain)s
+RETURNING audit_number, audit_digest
 """
+_INSERT = f"INSERT INTO tenants_auditevent ({', '.join(names(AuditEvent))})"
+_VALUES = ", ".join(f"%({name})s" for name in names(AuditEvent))
+_PLACED = ", ".join(
+    f"head.audit_{name}" if name in _OF_PLACE else f"%({name})s" for name in names(AuditEvent)
+)
 
 
 def read_event(

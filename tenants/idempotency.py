@@ -15,9 +15,11 @@ from psycopg.errors import LockNotAvailable
 
 from memsvc.database.ids import uuid7
 from memsvc.database.rows import execute
+from memsvc.database.sweeps import failing_alone
 from memsvc.database.tenancy import one_entering, tenant_transaction
 from tenants.models import StoredAnswer, Tenant
 from tenants.secrets import keyed_digest
+from tenants.services import all_tenant_ids
 
 KEPT_FOR = timedelta(days=7)
 
@@ -35,7 +37,7 @@ DELETE FROM tenants_storedanswer WHERE tenant_id = %s AND id IN (
 )
 """
 _KEEP = """
-UPDATE tenants_storedanswer SET tree_id = %s, status = %s, headers = %s, body = %s WHERE id = %s
+UPDATE tenants_storedanswer SET tree_id = %s, status = %s, headers = %s, body = %s WHERE tenant_id = %s AND id = %s
 """
 
 
@@ -69,10 +71,16 @@ def allow_idling() -> None:
 
 
 def keep(
-    claimed: UUID, *, tree_id: UUID | None, status: int, headers: Mapping[str, str], body: bytes
+    tenant: Tenant,
+    claimed: UUID,
+    *,
+    tree_id: UUID | None,
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
 ) -> None:
     """Store the answer under a claim of this transaction."""
-    execute(_KEEP, [tree_id, status, json.dumps(dict(headers)), body, claimed])
+    execute(_KEEP, [tree_id, status, json.dumps(dict(headers)), body, tenant.pk, claimed])
 
 
 def stored(tenant: Tenant, key: str) -> StoredAnswer | None:
@@ -107,11 +115,8 @@ def redact_answers(tenant_id: UUID, tree_id: UUID) -> int:
 def purge() -> int:
     """Delete all answers that are older than a week, of every tenant; how many those were."""
     before, purged = _oldest(), 0
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT memsvc_tenants_with_answers(%s)", [before])
-        tenants = [tenant_id for (tenant_id,) in cursor.fetchall()]
-    for tenant_id in tenants:
-        with tenant_transaction(tenant_id):
+    for tenant_id in all_tenant_ids():
+        with failing_alone(f"Deleting old answers of tenant {tenant_id}"), tenant_transaction(tenant_id):
             purged += StoredAnswer.objects.filter(tenant_id=tenant_id, created_at__lt=before).delete()[0]
     return purged
 

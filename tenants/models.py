@@ -9,6 +9,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from memsvc.database.colocation import OfTenant
 from memsvc.database.ids import uuid7
 from tenants.actors import Actor, ActorKind
 from tenants.scopes import Scope
@@ -171,7 +172,7 @@ class KeyUsage(models.Model):
         return f"{self.requests} on {self.day}"
 
 
-class StoredAnswer(models.Model):
+class StoredAnswer(OfTenant):
     """The answer to a write that had an Idempotency-Key: what its repeats are answered, instead of doing it again.
 
     It stands in the transaction of the write itself, so that there is one exactly when the write was done.
@@ -205,7 +206,7 @@ class StoredAnswer(models.Model):
         return self.key
 
 
-class AuditEvent(models.Model):
+class AuditEvent(OfTenant):
     """One act, in its chain; it may be added and is never changed. What each column says: `AuditEventRead`."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from datetime import datetime
+from uuid import UUID
 
 from django.db import IntegrityError, connection
 from django.utils import timezone
@@ -66,6 +67,13 @@ def all_tenants() -> list[Tenant]:
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT {columns(Tenant, 't')} FROM memsvc_tenants() AS t")
         return [tenant for row in cursor.fetchall() if (tenant := instance(Tenant, row))]
+
+
+def all_tenant_ids() -> list[UUID]:
+    """The ids of every tenant, for sweeps."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT id FROM memsvc_tenants()")
+        return [tenant_id for (tenant_id,) in cursor.fetchall()]
 
 
 def suspend_tenant(*, tenant: Tenant, actor: Actor = SYSTEM) -> None:

@@ -66,6 +66,7 @@ def _done_once(view: "TenantView", request: Request, key: str, write: Callable[[
 def _stored(view: "TenantView", claim: Any, response: Response) -> HttpResponse:
     headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
     idempotency.keep(
+        view.caller.tenant,
         claim,
         tree_id=view.tree_in_answer(),
         status=response.status_code,

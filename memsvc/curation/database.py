@@ -8,13 +8,10 @@ from django.urls import reverse
 
 from memsvc.curation.scoping import user_of
 from memsvc.database.rights import ADMIN, connected_as
-from memsvc.database.rows import execute
 from tenants.models import User
 
-_SEE_ALL = "SELECT set_config('memsvc.operator', 'on', true)"
-_SEE_OWN = """
-SELECT set_config('memsvc.tenants', coalesce(string_agg(tenant_id::text, ','), ''), true) FROM memsvc_memberships(%s)
-"""
+_SEE_ALL = "SET LOCAL memsvc.operator = 'on'"
+_TENANTS_OF = "SELECT coalesce(string_agg(tenant_id::text, ','), '') FROM memsvc_memberships(%s)"
 
 
 class AdminRoleMiddleware:
@@ -41,7 +38,11 @@ class AdminRoleMiddleware:
 def _see_tenants_of(user: User) -> None:
     if not (user.is_active and user.is_staff):
         return
-    if user.is_superuser:
-        execute(_SEE_ALL, [])
-    else:
-        execute(_SEE_OWN, [user.pk])
+    # As `memsvc.database.tenancy` enters a tenant, and why so.
+    with connection.cursor() as cursor:
+        if user.is_superuser:
+            cursor.execute(_SEE_ALL)
+        else:
+            cursor.execute(_TENANTS_OF, [user.pk])
+            (tenants,) = cursor.fetchone()
+            cursor.execute(f"SET LOCAL memsvc.tenants = '{tenants}'")

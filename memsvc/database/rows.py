@@ -57,7 +57,7 @@ def prepared() -> Iterator[CursorWrapper]:
         yield wrapped
 
 
-def one(sql: str, parameters: Sequence[Any]) -> Sequence[Any] | None:
+def one(sql: str, parameters: Sequence[Any] | Mapping[str, Any]) -> Sequence[Any] | None:
     """The first row of a statement."""
     with prepared() as cursor:
         cursor.execute(sql, parameters)

@@ -59,7 +59,7 @@ def enter(tree: Tree, model: Embedder, limit: int) -> int:
         with unlocked_transaction(tree):
             if not is_for(tree, model):
                 return done
-            row = one(_ENTER, [model.dimensions, tree.tenant_id, tree.pk, model.name, most])
+            row = one(_ENTER, [model.dimensions, tree.tenant_id, tree.tenant_id, tree.pk, model.name, most])
         some = row[0] if row else 0
         done += some
         if some < most:
@@ -69,7 +69,7 @@ def enter(tree: Tree, model: Embedder, limit: int) -> int:
 
 _ENTER = """
 WITH entered AS (
-    UPDATE recall_vector SET indexed = %s WHERE id IN (
+    UPDATE recall_vector SET indexed = %s WHERE tenant_id = %s AND id IN (
         SELECT id FROM recall_vector
         WHERE tenant_id = %s AND tree_id = %s AND model = %s AND indexed = 0 LIMIT %s
     ) RETURNING 1
@@ -80,14 +80,13 @@ SELECT count(*) FROM entered
 
 def is_for(tree: Tree, model: Embedder) -> bool:
     """Whether a tree is large, and its vectors have an index that they can be in."""
-    return bool(one(_IS_FOR, [tree.tenant_id, tree.pk, LARGE, index_name(model.dimensions)]))
+    if not one(_IS_LARGE, [tree.tenant_id, tree.pk, LARGE]):
+        return False
+    row = one(_IS_VALID, [index_name(model.dimensions)])
+    return bool(row and row[0])
 
 
-_IS_FOR = """
-SELECT 1 FROM tree_tree WHERE tenant_id = %s AND id = %s AND entry_count >= %s AND EXISTS (
-    SELECT FROM pg_index WHERE indexrelid = to_regclass(%s) AND indisvalid
-)
-"""
+_IS_LARGE = "SELECT 1 FROM tree_tree WHERE tenant_id = %s AND id = %s AND entry_count >= %s"
 
 
 def lacks(tree: Tree, model: Embedder) -> bool:
@@ -104,10 +103,15 @@ def use(tree: Tree, model: str) -> bool:
     """Whether a tree's vectors are in the index; if so, this transaction's searches of it go on until they have found
     enough that stands.
     """
-    return tree.entry_count >= LARGE and bool(one(_USE, [tree.tenant_id, tree.pk, model]))
+    if tree.entry_count < LARGE or not one(_IS_USED, [tree.tenant_id, tree.pk, model]):
+        return False
+    with connection.cursor() as cursor:
+        # Each alone, as `memsvc.database.tenancy` enters a tenant.
+        cursor.execute("SET LOCAL hnsw.iterative_scan = 'relaxed_order'")
+        cursor.execute(f"SET LOCAL hnsw.ef_search = {_LOOKED_AT}")
+    return True
 
 
-_USE = f"""
-SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '{_LOOKED_AT}', true)
-FROM recall_embeddedtree WHERE tenant_id = %s AND tree_id = %s AND model = %s AND indexed
+_IS_USED = """
+SELECT 1 FROM recall_embeddedtree WHERE tenant_id = %s AND tree_id = %s AND model = %s AND indexed
 """

@@ -3,20 +3,21 @@
 from django.db import models
 from pgvector.django import HalfVectorField
 
+from memsvc.database.colocation import OfTenant, TenantForeignKey
 from memsvc.database.ids import uuid7
 from memsvc.tree.models import Block, Tree
 from memsvc.tree.visibility import EXPIRING
 from tenants.models import Tenant
 
 
-class DerivedRow(models.Model):
+class DerivedRow(OfTenant):
     """Whose a row is. Its references are composite keys in the first migration, as those of the tree's own rows."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant = models.ForeignKey(
         Tenant, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
     )
-    tree = models.ForeignKey(
+    tree = TenantForeignKey(
         Tree, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
     )
 
@@ -27,7 +28,7 @@ class DerivedRow(models.Model):
 class Vector(DerivedRow):
     """A part of an entry as a model sees it, at half precision. Short entries have one part, number 0."""
 
-    block = models.ForeignKey(
+    block = TenantForeignKey(
         Block, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
     )
     part = models.SmallIntegerField()
@@ -76,7 +77,7 @@ class EmbeddedTree(DerivedRow):
 class AccessCount(DerivedRow):
     """How often an entry was found or read, and when last; apart from the entry, whose row no read changes."""
 
-    block = models.ForeignKey(
+    block = TenantForeignKey(
         Block, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
     )
     count = models.BigIntegerField()

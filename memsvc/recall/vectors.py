@@ -5,6 +5,7 @@ their order, so whatever a tree lacks was added after its mark.
 """
 
 import logging
+import random
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import batched
@@ -13,7 +14,8 @@ from uuid import UUID
 from django.db import connection
 
 from memsvc.database.ids import uuid7
-from memsvc.database.rows import execute, one
+from memsvc.database.rows import execute, one, prepared
+from memsvc.database.sweeps import GROUP, failing_alone
 from memsvc.database.tenancy import tenant_transaction
 from memsvc.format.entries import trimmed_body
 from memsvc.recall import ann_index
@@ -23,6 +25,7 @@ from memsvc.recall.ranking import as_halfvec
 from memsvc.tree.models import Tree
 from memsvc.tree.scope import unlocked_transaction
 from memsvc.tree.visibility import expired_sql, live_at_sql, visible_sql
+from tenants.services import all_tenant_ids
 
 logger = logging.getLogger(__name__)
 
@@ -62,9 +65,20 @@ def stale_trees(limit: int) -> list[Tree]:
     model = embedder()
     if model is None:
         return []
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT tenant_id, tree_id FROM memsvc_stale_trees(%s, %s)", [model.name, limit])
-        return [Tree(tenant_id=tenant_id, pk=tree_id) for tenant_id, tree_id in cursor.fetchall()]
+    tenants = all_tenant_ids()
+    # So that none waits behind others whose jobs fail.
+    random.shuffle(tenants)
+    found: list[Tree] = []
+    for group in batched(tenants, GROUP, strict=False):
+        with failing_alone("Looking for trees that lack vectors"), connection.cursor() as cursor:
+            cursor.execute(_STALE_TREES, [[*group], model.name, limit - len(found)])
+            found += [Tree(tenant_id=tenant_id, pk=tree_id) for tenant_id, tree_id in cursor.fetchall()]
+        if len(found) >= limit:
+            break
+    return found
+
+
+_STALE_TREES = "SELECT tenant, tree FROM memsvc_stale_trees(%s, %s, %s)"
 
 
 def embed_tree(tree: Tree, limit: int = ENTRIES_AT_ONCE) -> int:
@@ -160,15 +174,24 @@ def _together(entries: Sequence[_Cut]) -> Iterator[list[_Cut]]:
 def _store(tree: Tree, model: Embedder, entries: Sequence[_Cut], vectors: Vectors) -> int:
     """Store the vectors of those entries that still stand. Returns how many these are."""
     places = [(block, part) for block, cut in entries for part in range(len(cut))]
-    new = [[uuid7() for _ in places], [block for block, _ in places], [part for _, part in places]]
     texts = [as_halfvec(vector.tolist()) for vector in vectors]
-    with unlocked_transaction(tree):
+    with unlocked_transaction(tree), prepared() as cursor:
         mark = one(_LOCK_MARK, [tree.tenant_id, tree.pk, model.name])
         if mark is None:
             return 0
         indexed = model.dimensions if mark[1] else 0
-        row = one(_STORE, [*new, texts, tree.tenant_id, tree.pk, model.name, indexed])
-    return row[0] if row else 0
+        cursor.execute(_STANDING, [tree.tenant_id, tree.pk, list({block for block, _ in places})])
+        expiries = dict(cursor.fetchall())
+        kept = [(*place, text) for place, text in zip(places, texts, strict=True) if place[0] in expiries]
+        new: list[list[object]] = [
+            [uuid7() for _ in kept],
+            [block for block, _, _ in kept],
+            [part for _, part, _ in kept],
+            [text for _, _, text in kept],
+            [expiries[block] for block, _, _ in kept],
+        ]
+        cursor.execute(_STORE, [tree.tenant_id, tree.pk, model.name, indexed, *new])
+        return len({block for (block,) in cursor.fetchall()})
 
 
 # Whoever stores or settles holds the mark: else vectors of an entry that is closed meanwhile could be stored after
@@ -183,21 +206,18 @@ FOR KEY SHARE OF t FOR UPDATE OF m
 
 # SKIP LOCKED leaves out rows that are being deleted for good: waiting for them could end in a deadlock, because their
 # tree waits for this transaction. Closing an entry doesn't lock it so.
-_STORE = f"""
-WITH new AS (
-    SELECT * FROM unnest(%s::uuid[], %s::uuid[], %s::smallint[], %s::text[]) AS new (id, block_id, part, embedding)
-), standing AS (
-    SELECT b.tenant_id, b.tree_id, b.id, b.expires_at FROM tree_block b
-    WHERE b.tenant_id = %s AND b.tree_id = %s AND b.id = ANY(ARRAY(SELECT block_id FROM new)) AND {_STANDS}
-    FOR KEY SHARE SKIP LOCKED
-), stored AS (
-    INSERT INTO recall_vector (id, tenant_id, tree_id, block_id, part, model, embedding, expires_at, indexed)
-    SELECT new.id, b.tenant_id, b.tree_id, b.id, new.part, %s, new.embedding::halfvec, b.expires_at, %s
-    FROM new JOIN standing b ON b.id = new.block_id
-    ON CONFLICT (tenant_id, tree_id, block_id, model, part) DO NOTHING
-    RETURNING block_id
-)
-SELECT count(DISTINCT block_id) FROM stored
+_STANDING = f"""
+SELECT b.id, b.expires_at FROM tree_block b
+WHERE b.tenant_id = %s AND b.tree_id = %s AND b.id = ANY(%s) AND {_STANDS}
+FOR KEY SHARE SKIP LOCKED
+"""
+_STORE = """
+INSERT INTO recall_vector (id, tenant_id, tree_id, block_id, part, model, embedding, expires_at, indexed)
+SELECT new.id, %s, %s, new.block_id, new.part, %s, new.embedding::halfvec, new.expires_at, %s
+FROM unnest(%s::uuid[], %s::uuid[], %s::smallint[], %s::text[], %s::timestamptz[])
+    AS new (id, block_id, part, embedding, expires_at)
+ON CONFLICT (tenant_id, tree_id, block_id, model, part) DO NOTHING
+RETURNING block_id
 """
 
 
@@ -216,7 +236,11 @@ def _settle(tree: Tree, model: Embedder, seen: int, revision: int) -> None:
         if indexed and not was_indexed and ann_index.lacks(tree, model):
             return
         execute(_DELETE_CLOSED, [*key, *key, mark, model.name])
-        execute(_DELETE_OTHERS, [*key, model.name])
+        # The marks first, which who stores such a vector holds: what comes after sees all that were stored.
+        with prepared() as cursor:
+            cursor.execute(_DELETE_OTHER_MARKS, [*key, model.name])
+            if others := [name for (name,) in cursor.fetchall()]:
+                cursor.execute(_DELETE_OTHERS, [*key, others])
         execute(_MOVE_MARK, [revision, indexed, *key, model.name])
 
 
@@ -228,14 +252,10 @@ DELETE FROM recall_vector WHERE tenant_id = %s AND tree_id = %s AND block_id = A
 )) AND model = %s
 """
 # Before a model's first vector comes its mark, so that all its vectors are found by it.
-_DELETE_OTHERS = """
-WITH other AS (
-    DELETE FROM recall_embeddedtree WHERE tenant_id = %s AND tree_id = %s AND model <> %s
-    RETURNING tenant_id, tree_id, model
-)
-DELETE FROM recall_vector v USING other o
-WHERE v.tenant_id = o.tenant_id AND v.tree_id = o.tree_id AND v.model = o.model
+_DELETE_OTHER_MARKS = """
+DELETE FROM recall_embeddedtree WHERE tenant_id = %s AND tree_id = %s AND model <> %s RETURNING model
 """
+_DELETE_OTHERS = "DELETE FROM recall_vector WHERE tenant_id = %s AND tree_id = %s AND model = ANY(%s)"
 _MOVE_MARK = """
 UPDATE recall_embeddedtree SET revision = %s, indexed = %s WHERE tenant_id = %s AND tree_id = %s AND model = %s
 """
@@ -243,12 +263,18 @@ UPDATE recall_embeddedtree SET revision = %s, indexed = %s WHERE tenant_id = %s 
 
 def forget_expired() -> int:
     """Delete the vectors, of all tenants, whose entries have expired. Returns how many these were."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT memsvc_tenants_with_expired_vectors()")
-        tenants = [tenant_id for (tenant_id,) in cursor.fetchall()]
+    some: list[UUID] = []
+    for group in batched(all_tenant_ids(), GROUP, strict=False):
+        with failing_alone("Looking for expired vectors"), connection.cursor() as cursor:
+            cursor.execute("SELECT memsvc_tenants_with_expired_vectors(%s)", [[*group]])
+            some += [tenant_id for (tenant_id,) in cursor.fetchall()]
     deleted = 0
-    for tenant_id in tenants:
-        with tenant_transaction(tenant_id), connection.cursor() as cursor:
+    for tenant_id in some:
+        with (
+            failing_alone(f"Deleting expired vectors of tenant {tenant_id}"),
+            tenant_transaction(tenant_id),
+            connection.cursor() as cursor,
+        ):
             cursor.execute(_FORGET_EXPIRED, [tenant_id])
             deleted += cursor.rowcount
     return deleted

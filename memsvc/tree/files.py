@@ -424,9 +424,9 @@ def renumber(file: File) -> None:
                 SELECT id, dense_rank() OVER (ORDER BY position) AS place
                 FROM tree_block WHERE tenant_id = %s AND file_id = %s
             ) AS spread
-            WHERE tree_block.id = spread.id
+            WHERE tree_block.tenant_id = %s AND tree_block.id = spread.id
             """,
-            [GAP, file.tenant_id, file.pk],
+            [GAP, file.tenant_id, file.pk, file.tenant_id],
         )
 
 

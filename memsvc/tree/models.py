@@ -22,6 +22,7 @@ from django.db.models.sql.datastructures import BaseTable
 
 from memsvc.contract.accounts import LANGUAGES
 from memsvc.contract.requests import RevisionFilter
+from memsvc.database.colocation import OfTenant, TenantForeignKey
 from memsvc.database.ids import uuid7
 from memsvc.database.rights import SEARCHED
 from memsvc.format import BlockKind, Confidence, MemoryCategory, Metadata, in_utc
@@ -57,7 +58,7 @@ class BytewiseTextField(TextField):
         super().__init__(**{**options, "db_collation": "C"})  # type: ignore[arg-type]
 
 
-class Tree(AuditChain):
+class Tree(AuditChain, OfTenant):
     """One isolated set of files. Its row is the lock of every writer, and holds the newest revision's number."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -105,12 +106,12 @@ class Tree(AuditChain):
             raise RevisionPruned(number, self.history_from)
 
 
-class TreeRow(models.Model):
+class TreeRow(OfTenant):
     """What all rows inside a tree share: whose they are, and the revisions between which they stand."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant = _to_tenant()
-    tree = models.ForeignKey(
+    tree = TenantForeignKey(
         Tree, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
     )
     added_in = models.BigIntegerField()
@@ -179,7 +180,7 @@ class File(TreeRow):
     modified_at = models.DateTimeField()
     # The newest `removed_in` of its blocks that retention has removed since, so that `changed` can still be told.
     pruned_in = models.BigIntegerField(default=0)
-    former_of = models.ForeignKey(
+    former_of = TenantForeignKey(
         "self", on_delete=models.CASCADE, null=True, blank=True, related_name="+", db_constraint=False
     )
 
@@ -246,7 +247,7 @@ class EntryRow(NamedTuple):
 
 def authors_sql(block: str) -> str:
     """Who made the revisions that an entry names, as arrays in JSON one after the other: number, time, kind, id and
-    name of the actor, run.
+    name of the actor, run. Takes the tenant three times.
 
     Looked up for each row that is answered, and by a column as it stands: of a join, and of an expression, the planner
     thinks that it finds many.
@@ -254,7 +255,7 @@ def authors_sql(block: str) -> str:
     made_by = ", ".join(
         f"""(
         SELECT json_build_array(r.number, r.at, r.actor_kind, r.actor_id, r.actor_name, r.run_id) FROM tree_revision r
-        WHERE r.tenant_id = {block}.tenant_id AND r.tree_id = {block}.tree_id AND r.number = {block}.{column}
+        WHERE r.tenant_id = %s AND r.tree_id = {block}.tree_id AND r.number = {block}.{column}
     )"""
         for column in ("added_in", "first_in", "changed_in")
     )
@@ -279,7 +280,7 @@ class BlockQuerySet(TreeRowQuerySet["Block"]):
         blocks pass it.
         """
         file = File.objects.of(tree).filter(pk=OuterRef("file_id"))
-        authors = RawSQL(authors_sql("tree_block"), [], models.TextField())
+        authors = RawSQL(authors_sql("tree_block"), [tree.tenant_id] * 3, models.TextField())
         return self.annotate(path=Subquery(file.values("path")), authors=authors)
 
     def read(self) -> list[EntryRow]:
@@ -303,7 +304,7 @@ class Block(TreeRow):
     Bytes that Postgres can't keep as text are in `raw` instead, and `head` and `text` show them as well as they can.
     """
 
-    file = models.ForeignKey(
+    file = TenantForeignKey(
         File, on_delete=models.CASCADE, related_name="blocks", db_constraint=False, db_index=False
     )
     # Gaps are left between positions; the order of a file's blocks never changes by a new numbering.
@@ -452,12 +453,12 @@ class RevisionQuerySet(OfTreeQuerySet["Revision"]):
         return found
 
 
-class Revision(models.Model):
+class Revision(OfTenant):
     """One committed change of a tree; numbers have no gaps, and all that carries one happened at once."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant = _to_tenant()
-    tree = models.ForeignKey(
+    tree = TenantForeignKey(
         Tree, on_delete=models.CASCADE, related_name="revisions", db_constraint=False, db_index=False
     )
     number = models.BigIntegerField()
@@ -500,15 +501,15 @@ class Revision(models.Model):
         )
 
 
-class Redaction(models.Model):
+class Redaction(OfTenant):
     """That what a file held from a revision on, until it changed again, was taken out of its history for good."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant = _to_tenant()
-    tree = models.ForeignKey(
+    tree = TenantForeignKey(
         Tree, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
     )
-    file = models.ForeignKey(
+    file = TenantForeignKey(
         File, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False
     )
     number = models.BigIntegerField()
@@ -528,7 +529,7 @@ class Redaction(models.Model):
         return f"redaction of revision {self.number}"
 
 
-class Erasure(models.Model):
+class Erasure(OfTenant):
     """The certificate of an erasure: what kind of thing went, when, by whom, and how much of it. Nothing else stays.
 
     It refers to nothing that may go: it outlives the tree, and the tenant. It is added and never changed.

@@ -4,7 +4,7 @@ The horizon is the newest revision that is older than the tenant wants to keep, 
 whole. The list of revisions stays (who, when, and which kind of change): lines that still stand are blamed on it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from django.db import connection
 
 from memsvc.database.rows import columns, instance
+from memsvc.database.tenancy import tenant_transaction
 from memsvc.tree.access import Access
 from memsvc.tree.history.blame import line_revisions
 from memsvc.tree.models import Block, File, Revision, Tree
@@ -78,19 +79,39 @@ def prune_to(
     return Pruned(held.history_from, blocks, files)
 
 
-def trees_to_prune(tenants: Sequence[Tenant], now: datetime) -> list[tuple[Tree, datetime]]:
-    """The trees of which something is older than their tenants keep, each with the instant that `prune` wants.
+def trees_to_prune(tenant: Tenant, now: datetime) -> list[tuple[Tree, datetime]]:
+    """The trees of which something is older than their tenant keeps, each with the instant that `prune` wants.
 
     Those in which a call was cut short are among them. One statement, however many trees there are, and no locks.
     """
-    befores = {each.pk: now - timedelta(days=each.history_days) for each in tenants if each.history_days}
-    with connection.cursor() as cursor:
-        cursor.execute(_TO_PRUNE, [[*befores], [*befores.values()]])
-        trees = [tree for row in cursor.fetchall() if (tree := instance(Tree, row))]
-    return [(tree, befores[tree.tenant_id]) for tree in trees]
+    if tenant.history_days is None:
+        return []
+    before = now - timedelta(days=tenant.history_days)
+    with tenant_transaction(tenant.pk), connection.cursor() as cursor:
+        cursor.execute(_TO_PRUNE, {"tenant": tenant.pk, "before": before})
+        return [(tree, before) for row in cursor.fetchall() if (tree := instance(Tree, row))]
 
 
-_TO_PRUNE = f"SELECT {columns(Tree, '(found.tree)')} FROM memsvc_trees_to_prune(%s, %s) AS found"
+# Revisions are made in the order of their numbers: where the next one is too young to begin with, all are.
+_TO_PRUNE = f"""
+SELECT {columns(Tree, "t")} FROM tree_tree t
+WHERE t.tenant_id = %(tenant)s AND (
+    (
+        SELECT at FROM tree_revision r
+        WHERE r.tenant_id = %(tenant)s AND r.tree_id = t.id AND r.number > t.history_from
+        ORDER BY r.number LIMIT 1
+    ) < %(before)s
+    OR EXISTS (
+        SELECT FROM tree_block b
+        WHERE b.tenant_id = %(tenant)s AND b.tree_id = t.id AND b.removed_in <= t.history_from
+    )
+    OR EXISTS (
+        SELECT FROM tree_file f
+        WHERE f.tenant_id = %(tenant)s AND f.tree_id = t.id AND f.removed_in <= t.history_from
+    )
+)
+ORDER BY t.name
+"""
 
 
 def _remember_lines(tree: Tree, horizon: int, progress: Progress) -> None:

@@ -9,11 +9,12 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection
 from psycopg.types.json import Jsonb
 
 from memsvc.database.rows import columns, execute, instance, names, one, prepared
-from memsvc.database.tenancy import SET_TENANT, one_entering
+from memsvc.database.tenancy import entering, one_entering
 from memsvc.format import BlockKind
 from memsvc.format.entries import trimmed_body
 from memsvc.format.terms import Terms, entry_terms
@@ -30,8 +31,7 @@ _BLOCK_NAMES = names(Block)
 _FILE, _BLOCK = len(names(File)), len(_BLOCK_NAMES)
 
 
-# Bound by the client and not prepared, two statements may travel in one round trip.
-_SET_SNAPSHOT = f"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; {SET_TENANT}"
+_SET_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 
 # NO KEY: a plain FOR UPDATE would also hold up inserts that merely refer to the row.
 _LOCK_TREE = f"""
@@ -42,7 +42,11 @@ SELECT {columns(Tree, "t")} FROM tree_tree t WHERE tenant_id = %s AND id = %s FO
 def enter_snapshot(tenant_id: UUID) -> None:
     """Enter a tenant with the first statement of a transaction that sees one moment and changes nothing."""
     with connection.cursor() as cursor:
-        cursor.execute(_SET_SNAPSHOT, [str(tenant_id)])
+        if settings.DISTRIBUTED:
+            cursor.execute(_SET_SNAPSHOT)
+            cursor.execute(entering(tenant_id))
+        else:
+            cursor.execute(f"{_SET_SNAPSHOT}; {entering(tenant_id)}")
 
 
 def lock_tree(tree: Tree) -> Tree | None:
@@ -106,24 +110,25 @@ def paths_in_use(tree: Tree, paths: Sequence[str], above: Sequence[str]) -> set[
 _END_OF_FILE = f"""
 SELECT EXISTS (
            SELECT FROM tree_block b
-           WHERE b.tenant_id = t.tenant_id AND b.tree_id = t.id AND b.entry_id = %s
+           WHERE b.tenant_id = %(tenant)s AND b.tree_id = %(tree)s AND b.entry_id = %(entry)s
              AND b.kind = 'entry' AND NOT b.duplicate AND {live_at_sql("b")}
        ),
        {columns(File, "f")}, {columns(Block, "b")}
 FROM tree_tree t
-LEFT JOIN tree_file f ON f.tenant_id = t.tenant_id AND f.tree_id = t.id AND f.path = %s AND {live_at_sql("f")}
+LEFT JOIN tree_file f
+    ON f.tenant_id = %(tenant)s AND f.tree_id = %(tree)s AND f.path = %(path)s AND {live_at_sql("f")}
 LEFT JOIN LATERAL (
     SELECT * FROM tree_block b
-    WHERE b.tenant_id = f.tenant_id AND b.file_id = f.id AND {live_at_sql("b")}
+    WHERE b.tenant_id = %(tenant)s AND b.file_id = f.id AND {live_at_sql("b")}
     ORDER BY position DESC LIMIT 1
 ) b ON true
-WHERE t.tenant_id = %s AND t.id = %s
+WHERE t.tenant_id = %(tenant)s AND t.id = %(tree)s
 """
 
 
 def end_of_file(tree: Tree, path: str, entry_id: str) -> tuple[bool, File | None, Block | None]:
     """Whether an entry id is taken, the live file at a path, and its last block."""
-    row = one(_END_OF_FILE, [entry_id, path, tree.tenant_id, tree.pk])
+    row = one(_END_OF_FILE, {"tenant": tree.tenant_id, "tree": tree.pk, "path": path, "entry": entry_id})
     assert row is not None  # the tree is locked
     file, block = row[1 : 1 + _FILE], row[1 + _FILE :]
     return row[0], instance(File, file), instance(Block, block)
@@ -134,16 +139,17 @@ SELECT {columns(File, "f")}, {columns(Block, "b")}
 FROM tree_file f
 LEFT JOIN LATERAL (
     SELECT * FROM tree_block b
-    WHERE b.tenant_id = f.tenant_id AND b.file_id = f.id AND b.row_path = %s AND b.kind = 'row' AND {live_at_sql("b")}
+    WHERE b.tenant_id = %(tenant)s AND b.file_id = f.id AND b.row_path = %(row)s AND b.kind = 'row'
+      AND {live_at_sql("b")}
     ORDER BY position DESC LIMIT 1
 ) b ON true
-WHERE f.tenant_id = %s AND f.tree_id = %s AND f.path = %s AND {live_at_sql("f")}
+WHERE f.tenant_id = %(tenant)s AND f.tree_id = %(tree)s AND f.path = %(path)s AND {live_at_sql("f")}
 """
 
 
 def index_row(tree: Tree, index_path: str, row_path: str) -> tuple[File | None, Block | None]:
     """The router index at a path, and its row about one file (the last one, of several)."""
-    row = one(_INDEX_ROW, [row_path, tree.tenant_id, tree.pk, index_path])
+    row = one(_INDEX_ROW, {"tenant": tree.tenant_id, "tree": tree.pk, "path": index_path, "row": row_path})
     if row is None:
         return None, None
     return instance(File, row[:_FILE]), instance(Block, row[_FILE:])
@@ -247,7 +253,7 @@ WHERE {_HAS_ID}
 
 def read_with_id(tree: Tree, entry_id: str) -> EntryRow | None:
     """The same for who only reads it, as it is now."""
-    row = one(_READ_WITH_ID, [tree.tenant_id, tree.pk, entry_id])
+    row = one(_READ_WITH_ID, [*[tree.tenant_id] * 4, tree.pk, entry_id])
     return None if row is None else EntryRow(*row)
 
 
@@ -260,7 +266,7 @@ CROSS JOIN LATERAL (
     SELECT * FROM tree_block WHERE tenant_id = %s AND tree_id = %s AND id = wanted.id OFFSET 0
 ) b
 CROSS JOIN LATERAL (
-    SELECT * FROM tree_file WHERE tenant_id = b.tenant_id AND tree_id = b.tree_id AND id = b.file_id OFFSET 0
+    SELECT * FROM tree_file WHERE tenant_id = %s AND tree_id = %s AND id = b.file_id OFFSET 0
 ) f
 """
 
@@ -268,7 +274,7 @@ CROSS JOIN LATERAL (
 def read_entries(tree: Tree, ids: Sequence[UUID]) -> dict[UUID, EntryRow]:
     """Entries by the keys of their blocks, each with the path that its file has now; without those that are gone."""
     with prepared() as cursor:
-        cursor.execute(_READ, [[*ids], tree.tenant_id, tree.pk])
+        cursor.execute(_READ, [*[tree.tenant_id] * 3, [*ids], *[tree.tenant_id, tree.pk] * 2])
         rows = [EntryRow(*row) for row in cursor.fetchall()]
     return {row.id: row for row in rows}
 
@@ -364,6 +370,14 @@ def _closure(rows: Iterable[Block], tenant_id: UUID, revision: int) -> _Statemen
     return _CLOSE_BLOCKS, [revision, tenant_id, [row.pk for row in rows]]
 
 
+_DELETE_BLOCKS = "DELETE FROM tree_block WHERE tenant_id = %s AND id = ANY(%s)"
+
+
+def delete_blocks(rows: Iterable[Block], tenant_id: UUID) -> None:
+    """Take rows away for good, and with them what refers to them."""
+    execute(_DELETE_BLOCKS, [tenant_id, [row.pk for row in rows]])
+
+
 _SAVE_FILE = """
 UPDATE tree_file SET changed_in = %s, modified_at = %s, size = %s, lines = %s, is_text = %s, newline = %s,
     sha256 = %s, next_expiry = %s
@@ -405,15 +419,23 @@ def mark_superseded(file: File, block: Block, *, by: str, revision: int, spliced
 
 
 def _at_once(*changes: _Statement) -> None:
-    """Changes of different rows in one statement: to send each by itself would double what they cost."""
+    """Changes of different rows in one statement: to send each by itself would double what they cost.
+
+    Where rows are on several servers an insertion goes by itself, which beside others would not go where they go.
+    """
     *others, (last, values) = changes
+    if settings.DISTRIBUTED and last.startswith("INSERT"):
+        _at_once(*others)
+        others = []
     named = ", ".join(f"change_{n} AS ({sql})" for n, (sql, _) in enumerate(others, start=1))
-    execute(f"WITH {named} {last}", [value for _, given in others for value in given] + values)
+    execute(
+        f"WITH {named} {last}" if named else last, [value for _, given in others for value in given] + values
+    )
 
 
 # What a change adds to the counts of a tree, and what it takes from them. Its own rows are found by its number, and
 # those that it only superseded by their ids.
-_RECORD = f"""
+_CHANGE = f"""
 WITH change AS (
     SELECT 1 AS sign, words FROM tree_block b
     WHERE tenant_id = %(tenant_id)s AND tree_id = %(tree_id)s AND added_in = %(number)s AND {_HOLDS}
@@ -425,22 +447,32 @@ WITH change AS (
     SELECT -1, words FROM tree_block b
     WHERE tenant_id = %(tenant_id)s AND id = ANY(%(superseded)s) AND {live_at_sql("b")} AND added_in < %(number)s
       AND {_ENTRY}
-), counted AS (
-    UPDATE tree_tree
-    SET revision = %(number)s, index_behind = %(index_behind)s,
-        entry_count = entry_count + (SELECT coalesce(sum(sign), 0) FROM change),
-        term_count = term_count + (SELECT coalesce(sum(sign * words), 0) FROM change)
-    WHERE tenant_id = %(tenant_id)s AND id = %(tree_id)s
 )
+"""
+_COUNTED = """
+UPDATE tree_tree
+SET revision = %(number)s, index_behind = %(index_behind)s,
+    entry_count = entry_count + (SELECT coalesce(sum(sign), 0) FROM change),
+    term_count = term_count + (SELECT coalesce(sum(sign * words), 0) FROM change)
+WHERE tenant_id = %(tenant_id)s AND id = %(tree_id)s
+"""
+_NOTED = f"""
 INSERT INTO tree_revision ({", ".join(names(Revision))})
 VALUES ({", ".join(f"%({name})s" for name in names(Revision))})
 """
+_RECORD = f"{_CHANGE}, counted AS ({_COUNTED}) {_NOTED}"
 
 
 def record(revision: Revision, *, index_behind: bool, superseded: Sequence[UUID]) -> None:
     """Count a revision in its tree, and write its row. `superseded` are the rows that it superseded as they stand."""
     values = {name: getattr(revision, name) for name in names(Revision)}
-    execute(_RECORD, values | {"index_behind": index_behind, "superseded": [*superseded]})
+    values |= {"index_behind": index_behind, "superseded": [*superseded]}
+    # As in `_at_once`.
+    if settings.DISTRIBUTED:
+        execute(_CHANGE + _COUNTED, values)
+        execute(_NOTED, values)
+    else:
+        execute(_RECORD, values)
 
 
 _COUNT = f"""

@@ -16,10 +16,6 @@ CROSSINGS = {
         "TABLE (tenant_id uuid, role text)",
         "SELECT tenant_id, role FROM tenants_membership WHERE user_id = person",
     ),
-    "memsvc_tenants_with_answers(before timestamptz)": (
-        "SETOF uuid",
-        "SELECT DISTINCT tenant_id FROM tenants_storedanswer WHERE created_at < before",
-    ),
 }
 
 

@@ -86,7 +86,7 @@ def _versions_with(row: Block, numbers: Sequence[int]) -> set[int]:
 
 def put_in_place(tree: Tree, rows: Sequence[Block], others: Sequence[Block]) -> None:
     """Let closed rows be others: not changed but replaced, so that whatever was derived from a row goes with it."""
-    Block.objects.of(tree).filter(pk__in=[row.pk for row in rows]).delete()
+    statements.delete_blocks(rows, tree.tenant_id)
     statements.insert_blocks(others, language=tree.language)
 
 

@@ -5,7 +5,10 @@ WITH wanted AS MATERIALIZED (
             "tree_block"."created" AS "created",
             (tree_block.words) AS "words"
         FROM "tree_block_of_tenant" "tree_block"
-        INNER JOIN "tree_file" ON ("tree_block"."file_id" = "tree_file"."id")
+        INNER JOIN "tree_file" ON (
+            "tree_block"."file_id" = "tree_file"."id"
+                AND ("tree_file"."tenant_id" = ("tree_block"."tenant_id"))
+        )
         WHERE (
             "tree_block"."tenant_id" = %(wanted_0)s
                 AND "tree_block"."tree_id" = %(wanted_1)s

@@ -1,9 +1,12 @@
 from argparse import ArgumentParser
+from datetime import datetime
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError
 from django.utils import timezone
 
 from memsvc.tree.errors import Busy, TreeNotFound, Unavailable
+from memsvc.tree.models import Tree
 from memsvc.tree.retention import Pruned, prune, trees_to_prune
 from tenants.management.arguments import Progress, tenant_named
 from tenants.models import Tenant
@@ -25,12 +28,19 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="change nothing, tell what would go")
 
     def handle(self, *, tenant: str | None, dry_run: bool, **options: object) -> None:
-        tenants = {each.pk: each for each in _tenants(tenant)}
         progress = Progress(self.stderr, unit="steps")
         done: list[Pruned] = []
+        found: list[tuple[str, Tree, datetime]] = []
         failed = 0
-        for tree, before in trees_to_prune(list(tenants.values()), timezone.now()):
-            label = f"{tenants[tree.tenant_id].slug}/{tree.name}"
+        for each in _tenants(tenant):
+            try:
+                found += [(each.slug, *tree) for tree in trees_to_prune(each, timezone.now())]
+            except DatabaseError as error:
+                # Whose trees nobody could look for, and how many these are.
+                self.stderr.write(f"{each.slug}: {type(error.__cause__ or error).__name__}")
+                failed += 1
+        for slug, tree, before in found:
+            label = f"{slug}/{tree.name}"
             try:
                 pruned = prune(tree, before, dry_run=dry_run, progress=progress)
             except TreeNotFound:
