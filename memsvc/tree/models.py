@@ -251,14 +251,11 @@ def authors_sql(block: str) -> str:
     Looked up for each row that is answered, and by a column as it stands: of a join, and of an expression, the planner
     thinks that it finds many.
     """
-    made_by = ", ".join(
-        f"""(
-        SELECT json_build_array(r.number, r.at, r.actor_kind, r.actor_id, r.actor_name, r.run_id) FROM tree_revision r
-        WHERE r.tenant_id = {block}.tenant_id AND r.tree_id = {block}.tree_id AND r.number = {block}.{column}
+    return f"""(
+        SELECT string_agg(json_build_array(r.number, r.at, r.actor_kind, r.actor_id, r.actor_name, r.run_id)::text, ',')
+        FROM tree_revision r WHERE r.tenant_id = {block}.tenant_id AND r.tree_id = {block}.tree_id
+          AND r.number = ANY (ARRAY[{block}.added_in, {block}.first_in, {block}.changed_in])
     )"""
-        for column in ("added_in", "first_in", "changed_in")
-    )
-    return f"concat_ws(',', {made_by})"
 
 
 class BlockQuerySet(TreeRowQuerySet["Block"]):
