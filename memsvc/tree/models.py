@@ -247,19 +247,16 @@ class EntryRow(NamedTuple):
 
 def authors_sql(block: str) -> str:
     """Who made the revisions that an entry names, as arrays in JSON one after the other: number, time, kind, id and
-    name of the actor, run. Takes the tenant three times.
+    name of the actor, run. Takes the tenant.
 
     Looked up for each row that is answered, and by a column as it stands: of a join, and of an expression, the planner
     thinks that it finds many.
     """
-    made_by = ", ".join(
-        f"""(
-        SELECT json_build_array(r.number, r.at, r.actor_kind, r.actor_id, r.actor_name, r.run_id) FROM tree_revision r
-        WHERE r.tenant_id = %s AND r.tree_id = {block}.tree_id AND r.number = {block}.{column}
-    )"""
-        for column in ("added_in", "first_in", "changed_in")
-    )
-    return f"concat_ws(',', {made_by})"
+    return f"""coalesce((
+        SELECT string_agg(json_build_array(r.number, r.at, r.actor_kind, r.actor_id, r.actor_name, r.run_id)::text, ',')
+        FROM tree_revision r WHERE r.tenant_id = %s AND r.tree_id = {block}.tree_id
+          AND r.number = ANY (ARRAY[{block}.added_in, {block}.first_in, {block}.changed_in])
+    ), '')"""
 
 
 class BlockQuerySet(TreeRowQuerySet["Block"]):
@@ -280,7 +277,7 @@ class BlockQuerySet(TreeRowQuerySet["Block"]):
         blocks pass it.
         """
         file = File.objects.of(tree).filter(pk=OuterRef("file_id"))
-        authors = RawSQL(authors_sql("tree_block"), [tree.tenant_id] * 3, models.TextField())
+        authors = RawSQL(authors_sql("tree_block"), [tree.tenant_id], models.TextField())
         return self.annotate(path=Subquery(file.values("path")), authors=authors)
 
     def read(self) -> list[EntryRow]:

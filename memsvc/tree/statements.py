@@ -253,7 +253,7 @@ WHERE {_HAS_ID}
 
 def read_with_id(tree: Tree, entry_id: str) -> EntryRow | None:
     """The same for who only reads it, as it is now."""
-    row = one(_READ_WITH_ID, [*[tree.tenant_id] * 4, tree.pk, entry_id])
+    row = one(_READ_WITH_ID, [tree.tenant_id, tree.tenant_id, tree.pk, entry_id])
     return None if row is None else EntryRow(*row)
 
 
@@ -274,7 +274,7 @@ CROSS JOIN LATERAL (
 def read_entries(tree: Tree, ids: Sequence[UUID]) -> dict[UUID, EntryRow]:
     """Entries by the keys of their blocks, each with the path that its file has now; without those that are gone."""
     with prepared() as cursor:
-        cursor.execute(_READ, [*[tree.tenant_id] * 3, [*ids], *[tree.tenant_id, tree.pk] * 2])
+        cursor.execute(_READ, [tree.tenant_id, [*ids], *[tree.tenant_id, tree.pk] * 2])
         rows = [EntryRow(*row) for row in cursor.fetchall()]
     return {row.id: row for row in rows}
 
