@@ -1,10 +1,13 @@
 """What is erased is in no byte of a dump afterwards, and nothing else is missing."""
 
 import subprocess
+import zipfile
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,8 @@ from memsvc.jobs import defer_embedding
 from memsvc.recall.accesses import ACCESS_COUNTS, note_accesses
 from memsvc.recall.models import AccessCount, Vector
 from memsvc.recall.vectors import embed_tree
+from memsvc.transfer.bundles import export_bundle
+from memsvc.transfer.exports import export_jsonl, export_zip
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.erasure import erase, list_erasures
@@ -321,6 +326,39 @@ def test_entries_that_were_written_anew_get_their_vectors_again(memory: Access) 
 
     with of_tenant(memory):
         assert [each.block.entry_id for each in Vector.objects.select_related("block")] == [new]
+
+
+def test_no_export_has_it_afterwards(memory: Access) -> None:
+    """Of any revision that can be read, and with its history."""
+    gone = add(memory, f"She is {CANARY}.", summary=CANARY).entry.entry_id
+    add(memory, "Kept.")
+    services.write_file(memory, f"/{CANARY}.md", CANARY, message=CANARY)
+    services.edit_file(memory, FACTS, f"She is {CANARY}", f"He is {CANARY}")
+
+    erased(memory, "entry", gone)
+    erased(memory, "path", f"/{CANARY}.md", erase_paths=True)
+
+    for number in range(1, revision(memory) + 1):
+        assert CANARY not in str(contents(memory, number))
+        assert CANARY.encode() not in unpacked(b"".join(export_zip(memory, revision=number)))
+        assert CANARY.encode() not in b"".join(export_jsonl(memory, revision=number))
+    assert CANARY.encode() not in inflated(b"".join(export_bundle(memory)))
+
+
+def unpacked(archive: bytes) -> bytes:
+    with zipfile.ZipFile(BytesIO(archive)) as files:
+        return b"".join(name.encode() + files.read(name) for name in files.namelist())
+
+
+def inflated(bundle: bytes) -> bytes:
+    """Whatever stands compressed in a git bundle, and all of it as it is."""
+    found = [bundle]
+    for at in range(len(bundle)):
+        if bundle[at] == 0x78:
+            with suppress(zlib.error):
+                found.append(zlib.decompressobj().decompress(bundle[at:]))
+    assert any(b"Kept." in piece for piece in found)
+    return b"".join(found)
 
 
 # What stays
