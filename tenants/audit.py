@@ -18,7 +18,7 @@ from memsvc.contract.audit import DONE, AuditEventRead, said
 from memsvc.database.batching import Batch
 from memsvc.database.ids import uuid7
 from memsvc.database.rows import execute, names, one
-from memsvc.database.tenancy import enter_tenant
+from memsvc.database.tenancy import enter_tenant, tenant_transaction
 from memsvc.logging import NO_REQUEST, request_id
 from tenants.actors import SYSTEM, Actor, ActorKind
 from tenants.models import ApiKey, AuditChain, AuditEvent, Tenant
@@ -123,6 +123,12 @@ def read_event(
         object_id=event.object_id,
         reason=event.reason,
     )
+
+
+def forget(tenant: Tenant) -> int:
+    """Take away the whole audit of a tenant that is gone, as the owner of the tables; how many events that were."""
+    with tenant_transaction(tenant.pk):
+        return AuditEvent.objects.filter(tenant=tenant).delete()[0]
 
 
 # Of which tenant, by whom, from where, what, and why not.

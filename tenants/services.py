@@ -1,10 +1,12 @@
 """What changes tenants and keys. Every function owns its transaction."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
+from django.contrib.admin.models import LogEntry
 from django.db import IntegrityError, connection
 from django.utils import timezone
 
@@ -14,7 +16,17 @@ from memsvc.database.tenancy import tenant_transaction
 from memsvc.format import FormatError, canonical_folder, checked_text
 from tenants import audit
 from tenants.actors import SYSTEM, Actor
-from tenants.models import SLUG_PATTERN, ApiKey, Membership, OneTree, Role, Tenant, User
+from tenants.models import (
+    SLUG_PATTERN,
+    ApiKey,
+    KeyUsage,
+    Membership,
+    OneTree,
+    Role,
+    StoredAnswer,
+    Tenant,
+    User,
+)
 from tenants.scopes import Scope
 from tenants.secrets import new_key_text
 
@@ -104,6 +116,42 @@ def keep_history(*, tenant: Tenant, days: int | None, actor: Actor = SYSTEM) -> 
         Tenant.objects.filter(pk=tenant.pk).update(history_days=days)
         audit.record(actor, "tenant.history", tenant, object_id="all" if days is None else f"{days} days")
     tenant.history_days = days
+
+
+def remove_tenant(*, tenant: Tenant) -> Counter[str]:
+    """Delete a tenant that has no trees any more, with all that is kept of it; how many rows of each kind that were.
+
+    Its members' accounts stay: they may belong to others as well. What the admin has logged of its keys and members
+    goes, because it has their names.
+    """
+    gone = Counter[str]()
+    with tenant_transaction(tenant.pk):
+        keys, members = ApiKey.objects.filter(tenant=tenant), Membership.objects.filter(tenant=tenant)
+        for model, ids in (
+            (Tenant, [tenant.pk]),
+            (ApiKey, [*keys.values_list("pk", flat=True)]),
+            (Membership, [*members.values_list("pk", flat=True)]),
+        ):
+            logged = LogEntry.objects.filter(content_type__app_label="tenants")
+            logged = logged.filter(content_type__model=model._meta.model_name, object_id__in=map(str, ids))
+            gone["logged_act"] += logged.delete()[0]
+        for rows in (
+            StoredAnswer.objects.filter(tenant=tenant),
+            KeyUsage.objects.filter(tenant=tenant),
+            keys,
+            members,
+        ):
+            gone[str(rows.model._meta.verbose_name).replace(" ", "_").lower()] += rows.count()
+            rows.delete()
+        with connection.cursor() as cursor:
+            cursor.execute(_FORGET_JOBS, [str(tenant.pk)])
+            gone["job"] += cursor.rowcount
+        Tenant.objects.filter(pk=tenant.pk).delete()
+    return gone
+
+
+# One that is at work finds nothing to do, and goes by itself.
+_FORGET_JOBS = "DELETE FROM procrastinate_jobs WHERE args->>'tenant' = %s AND status <> 'doing'"
 
 
 def set_member(*, tenant: Tenant, user: User, role: Role, actor: Actor = SYSTEM) -> Membership:

@@ -5,11 +5,12 @@ lose it, in the same transaction. What stays is a certificate. Other trees, expo
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import batched
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
 from django.db import connection
 from django.db.models import Q
@@ -31,19 +32,23 @@ from memsvc.tree import entries, files, router, services, statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import rendered
 from memsvc.tree.cursors import after_id, cursor_of_id
-from memsvc.tree.errors import EntryNotFound, FileNotFound, NothingToErase, RootRefused
+from memsvc.tree.errors import EntryNotFound, FileNotFound, NothingToErase, RootRefused, TreeNotFound
 from memsvc.tree.history import erasing
 from memsvc.tree.history.erasing import Target
 from memsvc.tree.history.redaction import emptied, put_in_place
 from memsvc.tree.models import Block, Erasure, File, Redaction, Revision, Tree
 from memsvc.tree.scope import Change, locked_transaction
-from memsvc.tree.trees import delete_tree, require_whole
+from memsvc.tree.trees import delete_tree, list_trees, require_whole
+from tenants.actors import Actor
 from tenants.idempotency import answers_of, redact_answers
 from tenants.models import Tenant
+from tenants.services import remove_tenant, suspend_tenant
 
 # It goes through the whole of a tree, which takes longer than single requests may.
 _STATEMENT_SECONDS = 600
 _ROWS_AT_ONCE = 500
+# The kind that no door but a command's offers.
+TENANT: Final = "tenant"
 
 
 def erase(access: Access, wanted: ErasureRequest) -> Erased:
@@ -70,13 +75,34 @@ def erase(access: Access, wanted: ErasureRequest) -> Erased:
         found[ErasurePlace.STORED_ANSWER, ""] += redact_answers(tree.tenant_id, tree.pk)
         if wanted.dry_run:
             raise _NotKept
-        certificate = _certify(access, wanted.kind, found)
+        counts = Counter[str]()
+        for (place, _), count in found.items():
+            counts[place.value] += count
+        certificate = _certified(tree.tenant_id, access.actor, wanted.kind, counts)
     places = [ErasedPlace(place, where, count) for (place, where), count in sorted(found.items()) if count]
     return Erased(wanted.dry_run, revision, places, certificate)
 
 
 class _NotKept(Exception):
     """Ends an erasure that was only rehearsed."""
+
+
+def delete_tenant(tenant: Tenant, actor: Actor) -> ErasureCertificate:
+    """Delete a tenant with everything that it has: trees, keys, members, usage, stored answers. Its certificates stay.
+
+    Its keys are shut out first, and it goes tree by tree: what is cut short is finished by the next call.
+    """
+    suspend_tenant(tenant=tenant, actor=actor)
+    found = Counter[str]()
+    while trees := list_trees(tenant):
+        for tree in trees:
+            with suppress(TreeNotFound):
+                wanted = ErasureRequest(tree=tree.name, kind=ErasureKind.TREE, value=tree.name)
+                certificate = erase(Access(tree, actor), wanted).certificate
+                found += Counter(certificate.counts if certificate else {})
+    with tenant_transaction(tenant.pk):
+        found += remove_tenant(tenant=tenant)
+        return _certified(tenant.pk, actor, TENANT, found)
 
 
 def list_erasures(tenant: Tenant, *, cursor: str | None = None, limit: int = 100) -> Page[ErasureCertificate]:
@@ -90,16 +116,13 @@ def list_erasures(tenant: Tenant, *, cursor: str | None = None, limit: int = 100
     return Page([*map(_told, items)], cursor_of_id(items[-1].pk) if len(found) > limit else None)
 
 
-def _certify(access: Access, kind: str, found: Counter[tuple[ErasurePlace, str]]) -> ErasureCertificate:
-    counts = Counter[str]()
-    for (place, _), count in found.items():
-        counts[place.value] += count
+def _certified(tenant_id: UUID, actor: Actor, kind: str, counts: Mapping[str, int]) -> ErasureCertificate:
     row = Erasure(
-        tenant_id=access.tree.tenant_id,
+        tenant_id=tenant_id,
         at=timezone.now(),
         kind=kind,
-        actor_kind=access.actor.kind,
-        actor_id=access.actor.id,
+        actor_kind=actor.kind,
+        actor_id=actor.id,
         counts={place: count for place, count in sorted(counts.items()) if count},
     )
     row.save(force_insert=True)

@@ -17,6 +17,7 @@ from django.test import Client
 from django.utils import timezone
 
 from memsvc import jobs
+from memsvc.contract.erasures import ErasureKind, ErasureRequest
 from memsvc.curation import permissions
 from memsvc.database import rights
 from memsvc.recall import vectors
@@ -27,6 +28,7 @@ from memsvc.transfer.exports import export_zip
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.cloning import clone_tree
+from memsvc.tree.erasure import delete_tenant, erase, list_erasures
 from memsvc.tree.trees import list_trees, measure_all, tree_of
 from tenants import idempotency, keys
 from tenants.models import Role, StoredAnswer, Tenant
@@ -118,7 +120,18 @@ ACTS: dict[str, Callable[[Access], object]] = {
     "clone": lambda bob: contents(Access(clone_tree(bob, "copy"), bob.actor)),
     "history": lambda bob: keep_history(tenant=bob.tree.tenant, days=1),
     "suspend": lambda bob: suspend_tenant(tenant=bob.tree.tenant),
+    "erase an entry": lambda bob: erased(bob, ErasureKind.ENTRY, "mem_same"),
+    "erase a file": lambda bob: erased(bob, ErasureKind.PATH, "/secret.md"),
+    "erase what an actor wrote": lambda bob: erased(bob, ErasureKind.ACTOR, bob.actor.id),
+    "erase a tree": lambda bob: erased(bob, ErasureKind.TREE, "default"),
+    "delete a tenant": lambda bob: delete_tenant(bob.tree.tenant, bob.actor),
 }
+
+
+def erased(bob: Access, kind: ErasureKind, value: str) -> object:
+    # Whose actor it is says the tenant alone.
+    request = ErasureRequest(tree="default", kind=kind, value=value, erase_paths=True)
+    return erase(bob, request), list_erasures(bob.tree.tenant)
 
 
 @pytest.mark.parametrize("act", ACTS)

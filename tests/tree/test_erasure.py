@@ -1,23 +1,33 @@
 """What is erased is in no byte of a dump afterwards, and nothing else is missing."""
 
 import subprocess
+import zipfile
+import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
+from io import BytesIO, StringIO
 from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.core.management import CommandError, call_command
 from django.db import ProgrammingError
 
 from memsvc.contract.entries import EntryWritten
 from memsvc.contract.erasures import ErasureKind, ErasureRequest
 from memsvc.contract.requests import SuccessorRequest
+from memsvc.database.tenancy import tenant_transaction
 from memsvc.format import InvalidText, MemoryKind
+from memsvc.jobs import defer_embedding
 from memsvc.recall.accesses import ACCESS_COUNTS, note_accesses
 from memsvc.recall.models import AccessCount, Vector
 from memsvc.recall.vectors import embed_tree
+from memsvc.transfer.bundles import export_bundle
+from memsvc.transfer.exports import export_jsonl, export_zip
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.erasure import erase, list_erasures
@@ -26,7 +36,10 @@ from memsvc.tree.models import Erasure, File, Revision
 from memsvc.tree.retention import prune_to
 from memsvc.tree.trees import archive_tree, create_tree, describe_tree
 from tenants.actors import Actor, ActorKind
-from tests.people import make_tenant
+from tenants.last_use import LAST_USES
+from tenants.models import ApiKey, Role, StoredAnswer, User
+from tenants.services import create_tenant, set_member
+from tests.people import make_key, make_tenant, opening
 from tests.tree.support import (
     FACTS,
     SEMANTIC_INDEX,
@@ -312,6 +325,39 @@ def test_entries_that_were_written_anew_get_their_vectors_again(memory: Access) 
 
     with of_tenant(memory):
         assert [each.block.entry_id for each in Vector.objects.select_related("block")] == [new]
+
+
+def test_no_export_has_it_afterwards(memory: Access) -> None:
+    """Of any revision that can be read, and with its history."""
+    gone = add(memory, f"She is {CANARY}.", summary=CANARY).entry.entry_id
+    add(memory, "Kept.")
+    services.write_file(memory, f"/{CANARY}.md", CANARY, message=CANARY)
+    services.edit_file(memory, FACTS, f"She is {CANARY}", f"He is {CANARY}")
+
+    erased(memory, "entry", gone)
+    erased(memory, "path", f"/{CANARY}.md", erase_paths=True)
+
+    for number in range(1, revision(memory) + 1):
+        assert CANARY not in str(contents(memory, number))
+        assert CANARY.encode() not in unpacked(b"".join(export_zip(memory, revision=number)))
+        assert CANARY.encode() not in b"".join(export_jsonl(memory, revision=number))
+    assert CANARY.encode() not in inflated(b"".join(export_bundle(memory)))
+
+
+def unpacked(archive: bytes) -> bytes:
+    with zipfile.ZipFile(BytesIO(archive)) as files:
+        return b"".join(name.encode() + files.read(name) for name in files.namelist())
+
+
+def inflated(bundle: bytes) -> bytes:
+    """Whatever stands compressed in a git bundle, and all of it as it is."""
+    found = [bundle]
+    for at in range(len(bundle)):
+        if bundle[at] == 0x78:
+            with suppress(zlib.error):
+                found.append(zlib.decompressobj().decompress(bundle[at:]))
+    assert any(b"Kept." in piece for piece in found)
+    return b"".join(found)
 
 
 # What stays
@@ -651,3 +697,70 @@ def test_revisions_without_a_run_are_no_run(memory: Access) -> None:
 
     with pytest.raises(NothingToErase):
         erased(memory, "run", CANARY)
+
+
+# Commands
+
+
+def run(*arguments: str) -> list[str]:
+    out = StringIO()
+    call_command(*arguments, stdout=out, stderr=StringIO())
+    return out.getvalue().splitlines()
+
+
+def test_a_command_erases_and_lists_every_place(memory: Access) -> None:
+    gone = add(memory, "A body.").entry.entry_id
+    asked = ("erase", memory.tree.tenant.slug, "entry", gone)
+
+    would = run(*asked, "--dry-run")
+    assert would[-1] == "Nothing was changed."
+    assert gone in text(memory, FACTS)
+    done = run(*asked)
+
+    assert done[:-1] == would[:-1]
+    assert f"1 entry {FACTS}" in done
+    assert done[-1] == f"Erased; certificate {list_erasures(memory.tree.tenant).items[0].id}."
+    with pytest.raises(CommandError, match="no memory entry"):
+        run(*asked)
+
+
+def test_a_tenant_goes_with_everything_that_it_has(superuser: psycopg.Connection) -> None:
+    bob = access_to(make_tenant("bob"))
+    add(bob, "Of Bob.")
+    bobs, _ = make_key(bob.tree.tenant)
+    tenant = create_tenant(slug=CANARY, name=f"The {CANARY}")
+    memory = access_to(tenant)
+    another_tree = replace(memory, tree=create_tree(tenant, CANARY, description=CANARY))
+    for access in (memory, another_tree):
+        add(access, CANARY, summary=CANARY)
+        services.write_file(access, f"/{CANARY}.md", CANARY, message=CANARY)
+    archive_tree(another_tree)
+    key, secret = make_key(tenant, name=CANARY)
+    erased(replace(memory, actor=key.actor), "path", f"/{CANARY}.md")
+    LAST_USES.note_use(key, None)
+    LAST_USES.flush()
+    member = User.objects.create_user(username="somebody")
+    membership = set_member(tenant=tenant, user=member, role=Role.OWNER)
+    defer_embedding(memory.tree)
+    for each in (tenant, key, membership):
+        LogEntry.objects.log_actions(member.pk, [each], CHANGE, change_message=CANARY, single_object=True)
+    with tenant_transaction(tenant.pk):
+        StoredAnswer(tenant=tenant, key=CANARY, fingerprint=CANARY).save(force_insert=True)
+    assert traces(superuser)
+
+    with pytest.raises(CommandError, match="--confirm"):
+        run("tenant_delete", CANARY, "--confirm", "another")
+    said = run("tenant_delete", CANARY, "--confirm", CANARY)
+
+    assert traces(superuser) == []
+    assert {"2 tree", "1 api_key", "1 membership", "1 key_usage", "1 stored_answer", "3 logged_act"} <= {
+        *said
+    }
+    of_the_tenant = [line for line in traces(superuser, str(tenant.pk)) if "tree_erasure" not in line]
+    assert of_the_tenant == []
+    assert [each.kind for each in list_erasures(tenant).items] == ["tenant", "tree", "tree", "path"]
+    assert opening(secret) is None
+    assert "Of Bob." in text(bob, FACTS)
+    with of_tenant(bob):
+        assert ApiKey.objects.get().pk == bobs.pk
+    assert User.objects.filter(pk=member.pk).exists()
