@@ -9,6 +9,7 @@ from dataclasses import replace
 from importlib.util import find_spec
 from io import BytesIO, StringIO
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import psycopg
@@ -31,7 +32,7 @@ from memsvc.transfer.exports import export_jsonl, export_zip
 from memsvc.tree import reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.erasure import erase, list_erasures
-from memsvc.tree.errors import EntryNotFound, FileNotFound, Forbidden, NothingToErase, RootRefused
+from memsvc.tree.errors import EntryNotFound, FileNotFound, Forbidden, NothingToErase, RootRefused, TreeError
 from memsvc.tree.models import Erasure, File, Revision
 from memsvc.tree.retention import prune_to
 from memsvc.tree.trees import archive_tree, create_tree, describe_tree
@@ -764,3 +765,88 @@ def test_a_tenant_goes_with_everything_that_it_has(superuser: psycopg.Connection
     with of_tenant(bob):
         assert ApiKey.objects.get().pk == bobs.pk
     assert User.objects.filter(pk=member.pk).exists()
+
+
+# Whatever stands around it
+
+
+@pytest.mark.parametrize("sample", ["allotment", "notebook", "workshop"])
+def test_each_entry_of_a_sample_tree_can_be_erased_alone(memory: Access, sample: str) -> None:
+    """Also beside what is broken, odd or hidden: every other entry stays as it was."""
+    folder = Path(__file__).parent.parent / "format" / "trees" / sample
+    found = [file for file in folder.rglob("*") if file.is_file() and file.name != "expected.json"]
+    services.import_files(memory, [(f"/{file.relative_to(folder)}", file.read_bytes()) for file in found])
+    everything = reads.EntryFilter(active=None)
+    for hit in reads.list_entries(memory, everything, limit=1000).items:
+        before = {
+            each.entry.entry_id: each for each in reads.list_entries(memory, everything, limit=1000).items
+        }
+        if hit.entry.entry_id not in before:
+            continue
+        files = contents(memory)
+
+        erased(memory, "entry", hit.entry.entry_id)
+
+        after = {
+            each.entry.entry_id: each for each in reads.list_entries(memory, everything, limit=1000).items
+        }
+        gone = hit.entry.entry_id
+        assert before.keys() - after.keys() == {gone}
+        for entry_id, each in after.items():
+            assert each.entry.body == before[entry_id].entry.body.replace(gone, "erased")
+        for path, data in contents(memory).items():
+            if path != hit.path and not path.endswith("index.md") and gone.encode() not in files[path]:
+                assert data == files[path]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_a_run_and_others_did_in_turn_the_run_can_go(
+    superuser: psycopg.Connection, memory: Access, seed: int
+) -> None:
+    """The run's word is gone from everywhere, and each line of others stays."""
+    chance = Random(seed)
+    services.scaffold(memory)
+    ids = [add(memory).entry.entry_id]
+
+    def note() -> str:
+        return f"/n/{chance.randint(0, 3)}.md"
+
+    def edit(who: Access, word: str) -> None:
+        path = reads.get_entry(memory, chance.choice(ids)).path
+        services.edit_file(who, path, "Body.", f"{word}. Body.")
+
+    acts: list[Callable[[Access, str], object]] = [
+        lambda who, word: ids.append(add(who, f"{word}. Body.", summary=word, tags=[word]).entry.entry_id),
+        lambda who, word: ids.append(
+            supersede(who, chance.choice(ids), f"{word}. Body.", tags=[word]).entry.entry_id
+        ),
+        edit,
+        lambda who, word: services.write_file(who, note(), f"{word}\n{word} too\n", message=word),
+        lambda who, word: services.append_file(who, note(), f"{word}\n"),
+        lambda who, word: services.move(who, note(), note(), overwrite=True),
+        lambda who, word: services.delete(who, chance.choice([note(), FACTS])),
+        lambda who, word: services.retire_entry(who, chance.choice(ids)),
+        lambda who, word: services.restore(memory, chance.randint(1, revision(memory))),
+        lambda who, word: services.undo(
+            memory, revision=chance.randint(1, revision(memory)), skip_conflicts=True
+        ),
+    ]
+    add(in_run(memory), f"{CANARY}. Body.")
+    for step in range(30):
+        who = chance.choice([memory, memory, in_run(memory)])
+        with suppress(TreeError):
+            chance.choice(acts)(who, f"word {step} {CANARY if who.actor.run_id else ''}".strip())
+    kept = [line for line in lines_of_notes(memory) if CANARY not in line]
+
+    erased(memory, "run", CANARY, erase_paths=True)
+
+    assert traces(superuser) == []
+    assert lines_of_notes(memory) == kept
+    for number in revisions(memory):
+        contents(memory, number)
+        reads.get_revision(memory, number)
+
+
+def lines_of_notes(access: Access) -> list[str]:
+    files = contents(access)
+    return [line for path in files if path.startswith("/n/") for line in files[path].decode().splitlines()]

@@ -188,20 +188,24 @@ def _take_changes(
     """
     lines, stood = set[bytes](), set[bytes]()
     states: dict[str, list[Block]] = defaultdict(list)
+    # Of each entry: what its states that go brought, and later ones of others may still have.
+    brought: dict[str, set[bytes]] = defaultdict(set)
     for row in sorted(rows, key=lambda row: (row.added_in, row.added_in in numbers)):
         if row.pk in target.rows:
             continue
-        if row.added_in not in numbers:
-            stood |= _lines(rendered(row))
-            states[row.entry_id].append(row)
-            continue
-        if row.file_id != file_id:
-            continue
-        if row.kind != BlockKind.ENTRY and row.raw is None:
+        is_text = row.kind != BlockKind.ENTRY and row.raw is None
+        came = row.added_in in numbers and row.file_id == file_id
+        if is_text and came:
             lines |= _lines(rendered(row)) - stood
             continue
         before = [each for each in states[row.entry_id] if each.kind == row.kind]
-        if any(_own(each) == _own(row) for each in before):
+        if came and not any(_own(each) == _own(row) for each in before):
+            known = set[bytes]().union(*(_lines(_own(each)) for each in before))
+            brought[row.entry_id] |= _lines(_own(row)) - known
+        elif is_text or brought[row.entry_id].isdisjoint(_lines(_own(row))):
+            if row.added_in not in numbers:
+                stood |= _lines(rendered(row))
+                states[row.entry_id].append(row)
             continue
         target.take([row])
         if before and row.removed_in is None and row.kind == BlockKind.ENTRY:
