@@ -1,7 +1,9 @@
 """System checks: a wrongly configured service says what is wrong and does not start."""
 
 import os
+import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
 from memsvc.database import distribution, rights
+from memsvc.security_txt import expiry
 
 MIN_SECRET_LENGTH = 50
 MIN_SECRET_DISTINCT = 8
@@ -51,9 +54,12 @@ KNOWN_VARIABLES = frozenset(
         "PREPARED_STATEMENTS",
         "SECRET_KEY",
         "SECRET_KEY_FALLBACKS",
+        "SECURITY_CONTACT",
+        "SECURITY_EXPIRES",
         "STATEMENT_TIMEOUT",
         "STATIC_ROOT",
         "THREADS",
+        "TRUSTED_PROXIES",
         "WORKERS",
     )
 )
@@ -93,10 +99,54 @@ def check_debug(**kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security)
 def check_allowed_hosts(**kwargs: Any) -> list[CheckMessage]:
-    if settings.LOCAL or (settings.ALLOWED_HOSTS and "*" not in settings.ALLOWED_HOSTS):
+    if settings.LOCAL:
         return []
     hint = "For example MEMSVC_ALLOWED_HOSTS=memory.example.com"
-    return [Error("MEMSVC_ALLOWED_HOSTS must name the hosts that are served.", hint=hint, id="memsvc.E004")]
+    if not settings.ALLOWED_HOSTS or "*" in settings.ALLOWED_HOSTS:
+        return [
+            Error("MEMSVC_ALLOWED_HOSTS must name the hosts that are served.", hint=hint, id="memsvc.E004")
+        ]
+    return [
+        Error(f"MEMSVC_ALLOWED_HOSTS: {host} is where anybody may have a host.", hint=hint, id="memsvc.E030")
+        for host in settings.ALLOWED_HOSTS
+        if _is_public_suffix(host)
+    ]
+
+
+def _is_public_suffix(host: str) -> bool:
+    """Whether a pattern takes hosts of everybody: those of `.com`, or of `.co.uk` and its like, by their looks."""
+    if not host.startswith("."):
+        return False
+    *own, top = host.strip(".").split(".")
+    return not own or (len(own) == 1 and len(top) == 2 and len(own[0]) <= 3)
+
+
+@register(Tags.security)
+def check_security_contact(**kwargs: Any) -> list[CheckMessage]:
+    if not settings.SECURITY_CONTACT:
+        return []
+    problems: list[CheckMessage] = []
+    wrong = [
+        each for each in settings.SECURITY_CONTACT if not re.fullmatch(r"(mailto:|https://)[!-~]+", each)
+    ]
+    if wrong:
+        hint = "For example MEMSVC_SECURITY_CONTACT=mailto:security@example.com"
+        message = f"MEMSVC_SECURITY_CONTACT takes mailto: and https: URIs, not {', '.join(map(repr, wrong))}."
+        problems.append(Error(message, hint=hint, id="memsvc.E031"))
+    expires = expiry(settings.SECURITY_EXPIRES)
+    if expires is None or expires <= datetime.now(tz=UTC):
+        hint = "Name an instant within a year, such as MEMSVC_SECURITY_EXPIRES=2030-01-31T00:00:00Z"
+        message = "MEMSVC_SECURITY_CONTACT needs MEMSVC_SECURITY_EXPIRES, an instant to come with its offset."
+        problems.append(Error(message, hint=hint, id="memsvc.E032"))
+    return problems
+
+
+@register(Tags.security)
+def check_trusted_proxies(**kwargs: Any) -> list[CheckMessage]:
+    if settings.TRUSTED_PROXIES >= 0:
+        return []
+    hint = "How many proxies in front add to X-Forwarded-For; 0 for none."
+    return [Error("MEMSVC_TRUSTED_PROXIES can't be negative.", hint=hint, id="memsvc.E018")]
 
 
 @register()

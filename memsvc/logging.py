@@ -12,6 +12,9 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
+from memsvc.format.keys import looks_like_key
+from tenants.addresses import client_address
+
 REQUEST_ID_HEADER = "X-Request-ID"
 _ACCEPTED_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{8,64}", re.ASCII)
 _KEY = re.compile(r"\bmsk_([A-Za-z0-9]+)_[A-Za-z0-9]+")
@@ -19,7 +22,8 @@ _KEY = re.compile(r"\bmsk_([A-Za-z0-9]+)_[A-Za-z0-9]+")
 _ROW_VALUES = re.compile(r"\nDETAIL:.*?(?=\n\nThe above exception|\n\nDuring handling|\Z)", re.DOTALL)
 _RECORD_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
-request_id: ContextVar[str] = ContextVar("request_id", default="-")
+NO_REQUEST = "-"
+request_id: ContextVar[str] = ContextVar("request_id", default=NO_REQUEST)
 access_log = logging.getLogger("memsvc.access")
 
 
@@ -92,20 +96,26 @@ class RequestLogMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         given = request.headers.get(REQUEST_ID_HEADER, "")
-        identifier = given if _ACCEPTED_REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        is_accepted = _ACCEPTED_REQUEST_ID.fullmatch(given) and not looks_like_key(given)
+        identifier = given if is_accepted else secrets.token_hex(8)
         token = request_id.set(identifier)
         started = time.perf_counter()
         try:
             response = self.get_response(request)
             response[REQUEST_ID_HEADER] = identifier
+            # Whose request it was, once that is known.
+            key = getattr(request, "memsvc_key", None)
             fields = {
                 "method": request.method,
                 # The route and not the path: names of trees and files may be personal data.
                 "route": request.resolver_match.route if request.resolver_match else "-",
                 "status": response.status_code,
                 "ms": round((time.perf_counter() - started) * 1000, 1),
+                "tenant_id": str(key.tenant_id) if key else "-",
+                "key_id": str(key.pk) if key else "-",
+                "client": client_address(request) or "-",
             }
-            access_log.info("%s /%s %s %s ms", *fields.values(), extra=fields)
+            access_log.info("%s /%s %s %s ms tenant=%s key=%s client=%s", *fields.values(), extra=fields)
             return response
         finally:
             request_id.reset(token)

@@ -215,6 +215,9 @@ STORAGES = {
 # ── Security ─────────────────────────────────────────────────────────────────────────────────────
 ALLOWED_HOSTS = read(env.list, "MEMSVC_ALLOWED_HOSTS", ["127.0.0.1", "localhost", "[::1]"] if LOCAL else [])
 CSRF_TRUSTED_ORIGINS: list[str] = read(env.list, "MEMSVC_CSRF_TRUSTED_ORIGINS", [])
+# Whom to tell of a hole, as mailto: or https:, and until when that holds: /.well-known/security.txt.
+SECURITY_CONTACT: list[str] = read(env.list, "MEMSVC_SECURITY_CONTACT", [])
+SECURITY_EXPIRES = read(env.str, "MEMSVC_SECURITY_EXPIRES", "")
 SECURE_CSP = {
     "default-src": [CSP.NONE],
     "script-src": [CSP.SELF],
@@ -232,6 +235,8 @@ SECURE_REFERRER_POLICY = "same-origin"
 SECURE_PROXY_SSL_HEADER = (
     ("HTTP_X_FORWARDED_PROTO", "https") if read(env.bool, "MEMSVC_BEHIND_PROXY", False) else None
 )
+# How many proxies, each of which adds the address that it sees to X-Forwarded-For.
+TRUSTED_PROXIES = read(env.int, "MEMSVC_TRUSTED_PROXIES", 0)
 SECURE_SSL_REDIRECT = not LOCAL
 SECURE_HSTS_SECONDS = 0 if LOCAL else read(env.int, "MEMSVC_HSTS_SECONDS", 365 * 24 * 3600)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = not LOCAL

@@ -1,15 +1,17 @@
 """From the Authorization header to a typed caller; no view ever sees a key."""
 
-from dataclasses import dataclass
-from ipaddress import ip_address
+from dataclasses import dataclass, replace
 
 from django.contrib.auth.models import AnonymousUser
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
+from memsvc.contract.errors import ErrorCode
 from memsvc.database.rows import columns, instance, names, one
 from tenants.actors import Actor
+from tenants.addresses import client_address
+from tenants.audit import REFUSALS, route_of
 from tenants.last_use import LAST_USES
 from tenants.models import ApiKey, Tenant
 from tenants.scopes import Scope
@@ -34,13 +36,20 @@ class KeyAuthentication(BaseAuthentication):
     """`Authorization: Bearer msk_…`; every way in which a key can be wrong gets the same 401."""
 
     def authenticate(self, request: Request) -> tuple[AnonymousUser, Caller]:
-        key = self.key_in(request)
+        key, address = self.key_in(request), client_address(request)
         if key is None:
             raise AuthenticationFailed(REFUSAL)
-        LAST_USES.note_use(key, _client_address(request))
-        return AnonymousUser(), caller_of(key)
+        # For whoever has the request of the server only, such as the access log.
+        request._request.memsvc_key = key  # type: ignore[attr-defined]
+        if not key.is_valid:
+            actor = replace(key.actor, address=address or "")
+            REFUSALS.note_refusal(key, actor, route_of(request), ErrorCode.UNAUTHENTICATED)
+            raise AuthenticationFailed(REFUSAL)
+        LAST_USES.note_use(key, address)
+        return AnonymousUser(), caller_of(key, address)
 
     def key_in(self, request: Request) -> ApiKey | None:
+        """The key that was sent, whether it still opens anything or not."""
         return key_in_header(request.META.get("HTTP_AUTHORIZATION", ""))
 
     def authenticate_header(self, request: Request) -> str:
@@ -48,18 +57,18 @@ class KeyAuthentication(BaseAuthentication):
 
 
 def key_in_header(header: str) -> ApiKey | None:
-    """The valid key in an Authorization header, with its tenant; one query at most."""
+    """The key in an Authorization header, valid or not, with its tenant; one query at most."""
     if len(header) > MAX_HEADER_LENGTH:
         return None
     scheme, _, credentials = header.partition(" ")
-    return valid_key(credentials.strip(" ")) if scheme.lower() == "bearer" else None
+    return key_with_text(credentials.strip(" ")) if scheme.lower() == "bearer" else None
 
 
-def valid_key(credentials: str) -> ApiKey | None:
-    """The key with a text, with its tenant, if it opens anything now; one query at most."""
+def key_with_text(credentials: str) -> ApiKey | None:
+    """The key with a text, valid or not, with its tenant; one query at most."""
     text = parse_key_text(credentials) if len(credentials) <= MAX_HEADER_LENGTH else None
     key = key_with_prefix(text.prefix) if text else None
-    return key if text and key and text.matches(key.digest) and key.is_valid else None
+    return key if text and key and text.matches(key.digest) else None
 
 
 def key_with_prefix(prefix: str) -> ApiKey | None:
@@ -78,15 +87,7 @@ SELECT {columns(Tenant, "(found.tenant)")}, {columns(ApiKey, "(found.key)")} FRO
 """
 
 
-def caller_of(key: ApiKey) -> Caller:
+def caller_of(key: ApiKey, address: str | None = None) -> Caller:
     known = {scope.value for scope in Scope}
     scopes = frozenset(Scope(scope) for scope in key.scopes if scope in known)
-    return Caller(tenant=key.tenant, key=key, scopes=scopes, actor=key.actor)
-
-
-def _client_address(request: Request) -> str | None:
-    """None behind a Unix socket, where the server sees no address."""
-    try:
-        return str(ip_address(request.META.get("REMOTE_ADDR", "")))
-    except ValueError:
-        return None
+    return Caller(tenant=key.tenant, key=key, scopes=scopes, actor=replace(key.actor, address=address or ""))

@@ -1,4 +1,7 @@
-"""The stored answers of writes: claimed before the write, kept with it, forgotten after a week."""
+"""The stored answers of writes: claimed before the write, kept with it, forgotten after a week.
+
+What a client chose as its key, and what it asked, are kept as keyed digests only: they may be somebody's words.
+"""
 
 import json
 from collections.abc import Mapping
@@ -6,6 +9,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import OperationalError, connection
+from django.db.models import QuerySet
 from django.utils import timezone
 from psycopg.errors import LockNotAvailable
 
@@ -14,6 +18,7 @@ from memsvc.database.rows import execute
 from memsvc.database.sweeps import failing_alone
 from memsvc.database.tenancy import one_entering, tenant_transaction
 from tenants.models import StoredAnswer, Tenant
+from tenants.secrets import keyed_digest
 from tenants.services import all_tenant_ids
 
 KEPT_FOR = timedelta(days=7)
@@ -49,7 +54,7 @@ def claim(tenant: Tenant, key: str, fingerprint: str) -> UUID | None:
     claimed = uuid7()
     owner = tenant.pk
     try:
-        found = one_entering(owner, _CLAIM, [claimed, owner, key, fingerprint])
+        found = one_entering(owner, _CLAIM, [claimed, owner, keyed_digest(key), keyed_digest(fingerprint)])
     except OperationalError as error:
         if isinstance(error.__cause__, LockNotAvailable):
             raise StillInFlight from error
@@ -80,18 +85,31 @@ def keep(
 
 def stored(tenant: Tenant, key: str) -> StoredAnswer | None:
     with tenant_transaction(tenant.pk):
-        return StoredAnswer.objects.filter(tenant=tenant, key=key).first()
+        return StoredAnswer.objects.filter(tenant=tenant, key=keyed_digest(key)).first()
+
+
+def is_of(answer: StoredAnswer, fingerprint: str) -> bool:
+    """Whether an answer is the one to this very request."""
+    return answer.fingerprint == keyed_digest(fingerprint)
 
 
 def forget_tree(tenant_id: UUID, tree_id: UUID) -> None:
     """Delete the answers that may hold content of a tree."""
-    StoredAnswer.objects.filter(tenant_id=tenant_id, tree_id=tree_id).delete()
+    answers_of(tenant_id, tree_id).delete()
 
 
-def redact_answers(tenant_id: UUID, tree_id: UUID) -> None:
-    """Take out what stored answers may quote of a tree, hashes too. They stay, so that no write is done twice."""
-    answers = StoredAnswer.objects.filter(tenant_id=tenant_id, tree_id=tree_id)
-    answers.update(fingerprint="", headers={}, body=b"")
+def answers_of(tenant_id: UUID, tree_id: UUID) -> QuerySet[StoredAnswer]:
+    """The answers that may hold content of a tree."""
+    return StoredAnswer.objects.filter(tenant_id=tenant_id, tree_id=tree_id)
+
+
+def redact_answers(tenant_id: UUID, tree_id: UUID) -> int:
+    """Take out what stored answers may quote of a tree, hashes too. They stay, so that no write is done twice.
+
+    Returns of how many something was left to take.
+    """
+    answers = answers_of(tenant_id, tree_id).exclude(body=b"")
+    return answers.update(fingerprint="", headers={}, body=b"")
 
 
 def purge() -> int:

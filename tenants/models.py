@@ -1,3 +1,6 @@
+from dataclasses import dataclass
+from uuid import UUID
+
 from django.contrib.auth.models import AbstractUser
 from django.contrib.postgres.fields import ArrayField
 from django.core.validators import RegexValidator
@@ -22,7 +25,22 @@ class User(AbstractUser):
         return Actor(ActorKind.MEMBER, str(self.pk), self.get_username())
 
 
-class Tenant(models.Model):
+class AuditChain(models.Model):
+    """A row at which a chain of audit events ends: how many they are, and the digest of the last."""
+
+    audit_number = models.BigIntegerField(default=0, db_default=0, editable=False)
+    audit_digest = models.CharField(max_length=64, default="", db_default="", blank=True, editable=False)
+
+    class Meta:
+        abstract = True
+
+    @property
+    def of_tenant(self) -> UUID:
+        tenant_id: UUID = getattr(self, "tenant_id", self.pk)
+        return tenant_id
+
+
+class Tenant(AuditChain):
     """A customer. While it is suspended, none of its keys works."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -74,6 +92,14 @@ class Membership(models.Model):
         return f"{self.user} is {self.role} of {self.tenant}"
 
 
+@dataclass(frozen=True, slots=True)
+class OneTree:
+    """The one tree that a key opens: this very tree, shown by its name; without an id, none that there is."""
+
+    id: UUID | None
+    name: str
+
+
 class ApiKey(models.Model):
     """What an agent or program shows to be let in. The key itself is nowhere: only its keyed hash is kept."""
 
@@ -86,7 +112,10 @@ class ApiKey(models.Model):
     scopes = ArrayField(
         models.CharField(max_length=16, choices=[(scope.value, scope.value) for scope in Scope])
     )
+    # Shown to people. What it opens says `tree_id`: the next tree that gets the name is another one.
     tree = models.TextField(default="", blank=True, help_text="The one tree it opens; empty for every tree.")
+    # Stays when the tree goes, so that nothing is opened from then on.
+    tree_id = models.UUIDField(null=True, blank=True, editable=False)
     path_prefix = models.TextField(default="/", help_text="The folder it opens; / for all.")
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
@@ -104,6 +133,18 @@ class ApiKey(models.Model):
     @property
     def actor(self) -> Actor:
         return Actor(ActorKind.KEY, str(self.pk), self.name)
+
+    @property
+    def one_tree(self) -> OneTree | None:
+        """The limit to one tree; None for every tree of the tenant."""
+        return OneTree(self.tree_id, self.tree) if self.tree else None
+
+    @property
+    def only_trees(self) -> frozenset[UUID] | None:
+        """The ids of the trees that it is limited to, at most one; None for every tree of the tenant."""
+        if not self.tree:
+            return None
+        return frozenset() if self.tree_id is None else frozenset({self.tree_id})
 
     @property
     def is_valid(self) -> bool:
@@ -139,6 +180,7 @@ class StoredAnswer(OfTenant):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="+", db_index=False)
+    # Keyed digests, of the key and of the request.
     key = models.CharField(max_length=255, db_collation="C")
     fingerprint = models.CharField(max_length=64)
     # The tree whose content the answer may hold, which takes the answer along when it is deleted.
@@ -162,3 +204,37 @@ class StoredAnswer(OfTenant):
 
     def __str__(self) -> str:
         return self.key
+
+
+class AuditEvent(models.Model):
+    """One act, in its chain; it may be added and is never changed. What each column says: `AuditEventRead`."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    # Whoever serves can add none to another tenant, and a chain outlives what it is about.
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False
+    )
+    # The id of the tree or of the tenant.
+    chain = models.UUIDField()
+    number = models.BigIntegerField()
+    digest = models.CharField(max_length=64)
+    at = models.DateTimeField()
+    action = models.CharField(max_length=255)
+    outcome = models.CharField(max_length=64)
+    times = models.IntegerField(default=1)
+    actor_kind = models.CharField(max_length=8, choices=[(kind.value, kind.value) for kind in ActorKind])
+    actor_id = models.TextField(blank=True)
+    address = models.CharField(max_length=45, blank=True)
+    request_id = models.CharField(max_length=64, blank=True)
+    tree_id = models.UUIDField(null=True, blank=True)
+    revision = models.BigIntegerField(null=True, blank=True)
+    object_id = models.TextField(blank=True)
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "chain", "number"], name="audit_event_number_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} at {self.at:%Y-%m-%d %H:%M:%S}"

@@ -1,23 +1,17 @@
-"""The text of an API key: `msk_<prefix>_<secret>`, made once and kept only as a keyed hash.
+"""The text of an API key: `msk_<prefix>_<secret><checksum>`, made once and kept only as a keyed hash.
 
 The prefix is public (it is shown in lists and may stand in logs). The secret holds 256 random bits, so a fast
 hash is enough; the pepper makes a stolen table useless for checking guesses.
 """
 
 import hmac
-import re
 import secrets
-import string
 from dataclasses import dataclass
 from hashlib import sha256
 
 from django.conf import settings
 
-_ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
-_PREFIX_LENGTH = 8
-# 43 characters of 62 are 256.03 bits.
-_SECRET_LENGTH = 43
-_KEY = re.compile(rf"msk_([0-9A-Za-z]{{{_PREFIX_LENGTH}}})_[0-9A-Za-z]{{{_SECRET_LENGTH}}}")
+from memsvc.format.keys import ALPHABET, PREFIX_LENGTH, SECRET_LENGTH, key_of, prefix_in_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +26,29 @@ class KeyText:
 
     @property
     def digest(self) -> str:
-        pepper = str(settings.KEY_PEPPER).encode()
-        return hmac.new(pepper, self.text.encode(), sha256).hexdigest()
+        return keyed_digest(self.text)
 
     def matches(self, digest: str) -> bool:
         """Compare in constant time, on bytes: `compare_digest` raises TypeError on text beyond ASCII."""
         return hmac.compare_digest(self.digest.encode(), digest.encode())
 
 
+def keyed_digest(text: str) -> str:
+    """What is kept of a text that must be recognised and never read: whoever has the database can't check guesses."""
+    pepper = str(settings.KEY_PEPPER).encode()
+    return hmac.new(pepper, text.encode(), sha256).hexdigest()
+
+
 def new_key_text() -> KeyText:
-    prefix = _random_text(_PREFIX_LENGTH)
-    return KeyText(f"msk_{prefix}_{_random_text(_SECRET_LENGTH)}", prefix)
+    prefix = _random_text(PREFIX_LENGTH)
+    return KeyText(key_of(prefix, _random_text(SECRET_LENGTH)), prefix)
 
 
 def parse_key_text(text: str) -> KeyText | None:
     """The key in `text`, or None when it doesn't have the form of one."""
-    found = _KEY.fullmatch(text)
-    return KeyText(text, found[1]) if found else None
+    prefix = prefix_in_key(text)
+    return KeyText(text, prefix) if prefix else None
 
 
 def _random_text(length: int) -> str:
-    return "".join(secrets.choice(_ALPHABET) for _ in range(length))
+    return "".join(secrets.choice(ALPHABET) for _ in range(length))

@@ -46,6 +46,7 @@ django.setup()
 from memsvc.database import rights  # noqa: E402
 from memsvc.database.tenancy import tenant_transaction  # noqa: E402
 from memsvc.recall.accesses import ACCESS_COUNTS  # noqa: E402
+from tenants.audit import REFUSALS  # noqa: E402
 from tenants.last_use import LAST_USES  # noqa: E402
 from tenants.services import all_tenants  # noqa: E402
 
@@ -131,6 +132,7 @@ def no_late_writes() -> Iterator[None]:
     """What a test has noted would be written a minute later, in the middle of another one."""
     yield
     LAST_USES.forget()
+    REFUSALS.forget()
     ACCESS_COUNTS.forget()
 
 

@@ -76,6 +76,52 @@ def test_e004_hosts_are_named(production: Settings, hosts: list[str]) -> None:
     assert ids(checks.check_allowed_hosts()) == ["memsvc.E004"]
 
 
+def test_e018_no_fewer_than_no_proxies_stand_in_front(production: Settings) -> None:
+    assert checks.check_trusted_proxies() == []
+    production.TRUSTED_PROXIES = -1
+    assert ids(checks.check_trusted_proxies()) == ["memsvc.E018"]
+
+
+@pytest.mark.parametrize("host", [".com", ".", ".co.uk", ".com.au", ".dev"])
+def test_e030_no_pattern_takes_the_hosts_of_everybody(production: Settings, host: str) -> None:
+    production.ALLOWED_HOSTS = ["memory.example.com", host]
+    [problem] = checks.check_allowed_hosts()
+
+    assert (problem.id, host in problem.msg, "MEMSVC_ALLOWED_HOSTS=" in (problem.hint or "")) == (
+        "memsvc.E030",
+        True,
+        True,
+    )
+
+
+@pytest.mark.parametrize("host", [".example.com", ".example.co.uk", ".acme.de", "com", "[::1]", "10.0.0.1"])
+def test_hosts_of_ones_own_are_taken(production: Settings, host: str) -> None:
+    production.ALLOWED_HOSTS = [host]
+
+    assert checks.check_allowed_hosts() == []
+
+
+@pytest.mark.parametrize(
+    ("contact", "expires", "found"),
+    [
+        ([], "", []),
+        (["mailto:security@example.com", "https://example.com/security"], "2999-01-31T00:00:00Z", []),
+        (["security@example.com"], "2999-01-31T00:00:00Z", ["memsvc.E031"]),
+        (["http://example.com"], "2999-01-31T00:00:00Z", ["memsvc.E031"]),
+        (["mailto:a@b.c\nExpires: never"], "2999-01-31T00:00:00Z", ["memsvc.E031"]),
+        (["mailto:a@b.c"], "", ["memsvc.E032"]),
+        (["mailto:a@b.c"], "2999-01-31", ["memsvc.E032"]),
+        (["mailto:a@b.c"], "2001-01-31T00:00:00Z", ["memsvc.E032"]),
+    ],
+)
+def test_e031_e032_who_is_told_of_holes_can_be_reached(
+    production: Settings, contact: list[str], expires: str, found: list[str]
+) -> None:
+    production.SECURITY_CONTACT, production.SECURITY_EXPIRES = contact, expires
+
+    assert ids(checks.check_security_contact()) == found
+
+
 def test_e005_the_mode_is_one_of_two(production: Settings) -> None:
     production.MODE = "staging"
 

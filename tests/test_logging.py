@@ -8,6 +8,7 @@ from django.test import Client
 
 from memsvc.logging import JsonFormatter, PlainFormatter, request_id
 from tenants.models import Tenant
+from tests.people import make_key, make_tenant
 from tests.tree.support import from_outside
 
 KEY = "msk_a1B2c3D4_" + "x7Y8z9" * 7 + "w"
@@ -74,6 +75,22 @@ def test_every_answer_names_its_request(client: Client) -> None:
     assert first != second
 
 
+@pytest.mark.parametrize("given", [KEY, f"a-{KEY[:20]}", KEY.upper()])
+def test_a_request_id_that_looks_like_a_key_is_neither_echoed_nor_logged(
+    client: Client, caplog: pytest.LogCaptureFixture, given: str
+) -> None:
+    lines: list[str] = []
+    caplog.handler.setFormatter(JsonFormatter())
+    with caplog.at_level(logging.INFO, "memsvc.access"):
+        answer = client.get("/nowhere", headers={"x-request-id": given})
+        lines.append(caplog.text)
+
+    assert given not in answer["X-Request-ID"]
+    assert len(answer["X-Request-ID"]) == 16
+    assert lines[0]
+    assert given not in lines[0]
+
+
 def test_a_plain_request_id_of_the_caller_is_kept(client: Client) -> None:
     assert client.get("/nowhere", headers={"x-request-id": "trace-0123"})["X-Request-ID"] == "trace-0123"
 
@@ -92,3 +109,27 @@ def test_the_access_log_has_neither_query_string_nor_path(
     (line,) = [entry.getMessage() for entry in caplog.records if entry.name == "memsvc.access"]
     assert line.startswith("GET /- 404 ")
     assert "private" not in caplog.text
+
+
+@pytest.mark.django_db
+def test_the_access_log_tells_whose_request_it_was_and_from_where(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    key, text = make_key(make_tenant())
+    caplog.handler.setFormatter(JsonFormatter())
+    with caplog.at_level(logging.INFO, "memsvc.access"):
+        client.get("/v1/me", headers={"authorization": f"Bearer {text}"}, REMOTE_ADDR="192.0.2.7")
+        client.get("/v1/memory_stores", headers={"x-api-key": text}, REMOTE_ADDR="192.0.2.7")
+        client.get("/v1/me", headers={"authorization": f"Bearer {text}x"}, REMOTE_ADDR="2001:db8::1")
+        client.get("/v1/me", REMOTE_ADDR="")
+
+    lines = [json.loads(line) for line in caplog.text.splitlines() if '"memsvc.access"' in line]
+    known = (str(key.tenant_id), str(key.pk), "192.0.2.7")
+    assert [(line["tenant_id"], line["key_id"], line["client"]) for line in lines] == [
+        known,
+        known,
+        ("-", "-", "2001:db8::1"),
+        ("-", "-", "-"),
+    ]
+    assert all(part in lines[0]["message"] for part in known)
+    assert text.rpartition("_")[2] not in caplog.text

@@ -8,7 +8,7 @@ from memsvc.api.answers import answer
 from memsvc.api.entries import draft_of, named_as
 from memsvc.api.fields import FlagField, PathField, TextField
 from memsvc.api.preconditions import entity_tag
-from memsvc.api.serializers import BatchInput, EntryFields, FileContent, Input, content_field
+from memsvc.api.serializers import BatchInput, EntryFields, FileContent, Input, MoveFields, content_field
 from memsvc.api.views import TreeView
 from memsvc.contract.files import BatchResult
 from memsvc.format import FormatError
@@ -59,11 +59,8 @@ class DeleteInput(OperationInput):
     recursive = FlagField(default=False)
 
 
-class MoveInput(Input):
+class MoveInput(MoveFields):
     op = TextField()
-    source = PathField()  # type: ignore[assignment]  # a field of the request, not the option
-    destination = PathField()
-    overwrite = FlagField(default=False)
 
 
 class AddEntryInput(EntryFields):

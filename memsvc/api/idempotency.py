@@ -83,7 +83,7 @@ def _replayed(view: "TenantView", key: str, fingerprint: str) -> HttpResponse:
         raise Refused(code=ErrorCode.IDEMPOTENCY_IN_FLIGHT)
     if not first.body:
         raise Refused(code=ErrorCode.ANSWER_REDACTED)
-    if first.fingerprint != fingerprint:
+    if not idempotency.is_of(first, fingerprint):
         raise Refused(code=ErrorCode.IDEMPOTENCY_KEY_REUSED)
     headers = {**first.headers, "Idempotent-Replayed": "true"}
     return HttpResponse(

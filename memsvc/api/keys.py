@@ -13,10 +13,11 @@ from memsvc.api.views import TenantView
 from memsvc.contract.accounts import KeyInfo, NewKey
 from memsvc.contract.files import Page
 from memsvc.tree.cursors import after_id, cursor_of_id
+from memsvc.tree.trees import MAX_NAME_BYTES, tree_for_key
 from tenants import keys
 from tenants.models import ApiKey
 from tenants.scopes import Scope
-from tenants.services import MAX_KEY_NAME_BYTES, MAX_TREE_NAME_BYTES, revoke_key
+from tenants.services import MAX_KEY_NAME_BYTES, revoke_key
 
 MAX_OVERLAP_HOURS = 30 * 24
 
@@ -26,7 +27,7 @@ class KeyInput(Input):
 
     name = TextField(max_bytes=MAX_KEY_NAME_BYTES)
     scopes = serializers.ListField(child=EnumField(Scope), max_length=len(Scope))
-    tree = TextField(max_bytes=MAX_TREE_NAME_BYTES, default="")
+    tree = TextField(max_bytes=MAX_NAME_BYTES, default="")
     path_prefix = FolderField(default="/")
     expires_at = InstantField(default=None)
 
@@ -61,7 +62,11 @@ class KeysView(NewKeyView):
         return answer(Page([*map(key_info, rows[:limit])], more), Page[KeyInfo])
 
     def post(self, request: Request) -> Response:
-        return self.shown_once(*keys.issue_key(own=self.caller.key, **self.body(KeyInput)))
+        own, data = self.caller.key, self.body(KeyInput)
+        keys.require_tree(own, data["tree"])
+        tree = tree_for_key(self.caller.tenant, data["tree"], only=own.only_trees)
+        made = keys.issue_key(own=own, actor=self.caller.actor, **{**data, "tree": tree})
+        return self.shown_once(*made)
 
 
 class KeyView(TenantView):
@@ -74,7 +79,7 @@ class KeyView(TenantView):
 
     def delete(self, request: Request, key_id: UUID) -> Response:
         key = keys.key_seen_by(self.caller.key, key_id)
-        revoke_key(key=key)
+        revoke_key(key=key, actor=self.caller.actor)
         return answer(key_info(key))
 
 
@@ -85,4 +90,6 @@ class RotateKeyView(NewKeyView):
 
     def post(self, request: Request, key_id: UUID) -> Response:
         overlap = timedelta(hours=self.body(RotateInput)["overlap_hours"])
-        return self.shown_once(*keys.rotate_key(own=self.caller.key, key_id=key_id, overlap=overlap))
+        caller = self.caller
+        made = keys.rotate_key(own=caller.key, actor=caller.actor, key_id=key_id, overlap=overlap)
+        return self.shown_once(*made)

@@ -30,6 +30,7 @@ from memsvc.contract.requests import (
     MAX_MESSAGE_BYTES,
     MAX_PAGE,
     MAX_PATTERN_BYTES,
+    AuditRequest,
     EntriesRequest,
     EntryDraft,
     EntryRequest,
@@ -222,10 +223,13 @@ class GlobInput(AsOf):
     path = FolderField(default="/")
 
 
-class MoveInput(Input):
+class MoveFields(Input):
     source = PathField()  # type: ignore[assignment]  # a field of the request, not the option
     destination = PathField()
     overwrite = FlagField(default=False)
+
+
+class MoveInput(MoveFields):
     message = message_field()
 
 
@@ -337,6 +341,10 @@ class IndexQuery(RevisionQuery):
 
 class RevisionsQuery(Query):
     asks = RevisionsRequest
+
+
+class AuditQuery(Query):
+    asks = AuditRequest
 
 
 class DiffQuery(Query):

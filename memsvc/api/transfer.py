@@ -20,7 +20,7 @@ from memsvc.api.problems import InvalidRequest
 from memsvc.api.serializers import ImportQuery, RevisionQuery
 from memsvc.api.views import TreeView
 from memsvc.transfer.bundles import export_bundle
-from memsvc.transfer.exports import export_jsonl, export_zip
+from memsvc.transfer.exports import export_jsonl, export_zip, record_export
 from memsvc.transfer.formats import MEDIA_TYPES, import_file
 from memsvc.tree.access import Access
 from tenants.scopes import Scope
@@ -51,8 +51,10 @@ class ExportView(TreeView):
         raise NotImplementedError
 
     def get(self, request: Request, tree: str) -> StreamingHttpResponse:
+        revision = revision_of(self.access, self.params)
+        record_export(self.access, revision)
         return StreamingHttpResponse(
-            self.pieces(self.access, revision_of(self.access, self.params)),
+            self.pieces(self.access, revision),
             content_type=self.media_type,
             headers={"Content-Disposition": f'attachment; filename="{self.name}"'},
         )

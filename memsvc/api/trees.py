@@ -25,7 +25,7 @@ class TreesView(TenantView):
     def get(self, request: Request) -> Response:
         page = trees.trees_page(
             self.caller.tenant,
-            only=self.caller.key.tree or None,
+            only=self.caller.key.only_trees,
             cursor=self.params["cursor"],
             limit=self.params["limit"],
         )
@@ -35,7 +35,11 @@ class TreesView(TenantView):
         data = self.body(TreeInput)
         require_every_tree(self.caller, data["name"])
         made = trees.create_tree(
-            self.caller.tenant, data["name"], description=data["description"], language=data["language"]
+            self.caller.tenant,
+            data["name"],
+            description=data["description"],
+            language=data["language"],
+            actor=self.caller.actor,
         )
         return answer(tree_info(made), status=201)
 

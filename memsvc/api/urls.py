@@ -3,6 +3,7 @@
 from django.urls import path, register_converter
 from django.urls.converters import IntConverter
 
+from memsvc.api.audit import AuditExportView, AuditView
 from memsvc.api.batch import BatchView
 from memsvc.api.context import ContextView
 from memsvc.api.entries import (
@@ -13,6 +14,7 @@ from memsvc.api.entries import (
     IndexView,
     SupersedeView,
 )
+from memsvc.api.erasures import ErasuresView
 from memsvc.api.files import DownloadView, FilesView, FileView, GlobView, GrepView, MoveView, UploadView
 from memsvc.api.history import (
     BlameView,
@@ -61,6 +63,9 @@ urlpatterns = [
     path("v1/keys/<uuid:key_id>:rotate", RotateKeyView.as_view()),
     path("v1/keys/<uuid:key_id>", KeyView.as_view()),
     path("v1/usage", UsageView.as_view()),
+    path("v1/audit", AuditView.as_view()),
+    path("v1/audit.jsonl", AuditExportView.as_view()),
+    path("v1/erasures", ErasuresView.as_view()),
     path("v1/trees", TreesView.as_view()),
     path("v1/trees/<str:tree>:scaffold", ScaffoldView.as_view()),
     path("v1/trees/<str:tree>:clone", CloneView.as_view()),

@@ -24,11 +24,10 @@ from memsvc.api.serializers import Input, NoQuery, Query
 from memsvc.contract.errors import ErrorCode, Refused
 from memsvc.contract.requests import MAX_RUN_ID_CHARACTERS, RUN_ID_HEADER, RUN_ID_PATTERN, run_id_in_header
 from memsvc.tree.access import Access
-from memsvc.tree.errors import TreeNotFound
 from memsvc.tree.models import Tree
 from memsvc.tree.trees import tree_of
+from tenants.audit import REFUSALS, route_of
 from tenants.authentication import Caller, KeyAuthentication
-from tenants.models import ApiKey
 from tenants.scopes import Scope
 
 # What every method that changes something takes beside its body: the pattern of a value, and what it does.
@@ -43,6 +42,18 @@ WRITE_HEADERS: Mapping[str, tuple[str, str]] = {
         "sign and what is not ASCII come percent-encoded, in UTF-8.",
     ),
 }
+# That a key reached for what it may not have, or for what is not its tenant's. A file or an entry that isn't there is
+# everyday life of an agent.
+AUDITED_REFUSALS = frozenset(
+    {
+        ErrorCode.MISSING_SCOPE,
+        ErrorCode.FORBIDDEN,
+        ErrorCode.READ_ONLY,
+        ErrorCode.TREE_NOT_FOUND,
+        ErrorCode.MEMORY_STORE_NOT_FOUND,
+        ErrorCode.KEY_NOT_FOUND,
+    }
+)
 _RUN_ID = HttpHeaders.to_wsgi_name(RUN_ID_HEADER)
 METHODS = ("get", "post", "put", "patch", "delete")
 
@@ -126,6 +137,13 @@ class TenantView(APIView):
     def get_exception_handler(self) -> Any:
         return problems.handle
 
+    def handle_exception(self, exc: Exception) -> Response:
+        # In a batch it is one of several that was refused.
+        code = getattr(getattr(exc, "cause", exc), "code", None)
+        if code in AUDITED_REFUSALS and self.request.auth is not None:
+            REFUSALS.note_refusal(self.caller.key, self.caller.actor, route_of(self.request), str(code))
+        return super().handle_exception(exc)
+
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
         response = super().finalize_response(request, response, *args, **kwargs)
         # A cache may keep an answer for the one who asked, if it asks each time whether it still holds.
@@ -139,9 +157,7 @@ class TreeView(TenantView):
     @cached_property
     def access(self) -> Access:
         name = unicodedata.normalize("NFC", unmarked(self.kwargs["tree"]))
-        if not opens(self.caller.key, name):
-            raise TreeNotFound(name)
-        return access_of(self.caller, tree_of(self.caller.tenant, name))
+        return access_of(self.caller, tree_of(self.caller.tenant, name, only=self.caller.key.only_trees))
 
     def tree_in_answer(self) -> UUID | None:
         return self.access.tree.pk
@@ -154,7 +170,3 @@ def access_of(caller: Caller, tree: Tree) -> Access:
         prefix=caller.key.path_prefix,
         writable=Scope.WRITE in caller.scopes,
     )
-
-
-def opens(key: ApiKey, tree: str) -> bool:
-    return key.tree in ("", tree)

@@ -37,6 +37,7 @@ from memsvc.contract.accounts import (
     Usage,
     UsagePage,
 )
+from memsvc.contract.audit import AuditEventRead
 from memsvc.contract.context import Context
 from memsvc.contract.entries import (
     EntryAccesses,
@@ -46,6 +47,7 @@ from memsvc.contract.entries import (
     HitsPage,
     RouterIndex,
 )
+from memsvc.contract.erasures import Erased, ErasureCertificate, ErasureKind, ErasureRequest
 from memsvc.contract.errors import ErrorCode
 from memsvc.contract.files import (
     BatchResult,
@@ -75,6 +77,7 @@ from memsvc.contract.history import (
 from memsvc.contract.imports import ImportReport
 from memsvc.contract.requests import AsOf as AsOf
 from memsvc.contract.requests import (
+    AuditRequest,
     EntriesRequest,
     EntryRequest,
     RevisionsRequest,
@@ -91,6 +94,7 @@ from memsvc.format.text import checked_text
 
 type ContextFormat = Literal["markdown", "xml", "messages", "harness"]
 type ImportFormat = Literal["zip", "jsonl", "pydantic-deep", "mneme"]
+type ErasureKindName = Literal["tree", "path", "entry", "run", "source", "actor"]
 type OnConflict = Literal["keep", "take", "both"]
 # What the operations of a batch answer, as it came.
 type BatchOfAny = BatchResult[Mapping[str, object]]
@@ -278,6 +282,33 @@ class Calls[Conn: (Connection, AsyncConnection)]:
                 stored = page.stored
                 return Usage(stored.trees, stored.files, stored.entries, stored.bytes, requests)
             query = {**query, "cursor": page.next}
+
+    @asking(AuditRequest)
+    def list_audit(self, asked: AuditRequest) -> Steps[Page[AuditEventRead]]:
+        """One page of what was done to the tenant's memory, keys and people, and of what was refused, newest first."""
+        return self._ask("GET", "/audit", Page[AuditEventRead], query=given(asked))
+
+    # Erasing: this needs one with the scope "admin", too
+
+    @call
+    def erase(
+        self, kind: ErasureKindName, value: str, *, dry_run: bool = False, erase_paths: bool = False
+    ) -> Steps[Erased]:
+        """Take something out of this client's tree for good, with its history and all that was made of it.
+
+        `value` is the tree's name, a path, an entry's id, a run's id, a source, or an actor's id. The answer lists each
+        place, with `dry_run` without changing anything. With `erase_paths` the paths of files that go leave the
+        history too. Copies elsewhere stay: other trees, exports, backups.
+        """
+        asked = ErasureRequest(
+            tree=self.tree, kind=ErasureKind(kind), value=value, dry_run=dry_run, erase_paths=erase_paths
+        )
+        return self._ask("POST", "/erasures", Erased, body=given(asked), patience=_IMPORT_SECONDS)
+
+    @call
+    def list_erasures(self) -> Steps[list[ErasureCertificate]]:
+        """What was erased of all trees, newest first, all pages: of what kind, when, by whom."""
+        return self._every("/erasures", Page[ErasureCertificate])
 
     # Files
 
@@ -707,6 +738,9 @@ class Calls[Conn: (Connection, AsyncConnection)]:
         return self._connection.send(
             "GET", f"{self._at}/{name}", query=_as_of(revision), headers={"Accept": media_type}, streamed=True
         )
+
+    def _export_audit(self) -> Steps[httpx.Response]:
+        return self._connection.send("GET", "/audit.jsonl", streamed=True)
 
     def _import(
         self,

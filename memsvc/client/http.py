@@ -87,6 +87,10 @@ class MemsvcClient(Calls[Connection]):
         """The whole history as a git bundle, which `git clone` takes: a commit for each revision."""
         return self._connection.pieces(self._export, *_BUNDLE, revision)
 
+    def export_audit(self) -> Iterator[bytes]:
+        """The whole audit as JSON Lines, in pieces as they come; `python -m memsvc.client.audit` checks it."""
+        return self._connection.pieces(self._export_audit)
+
 
 class AsyncMemsvcClient(Calls[AsyncConnection]):
     """One tree of a memsvc server, by API key, for programs that run an event loop.
@@ -146,3 +150,7 @@ class AsyncMemsvcClient(Calls[AsyncConnection]):
     def export_bundle(self, *, revision: AsOf | None = None) -> AsyncGenerator[bytes]:
         """The whole history as a git bundle, which `git clone` takes: a commit for each revision."""
         return self._connection.pieces(self._export, *_BUNDLE, revision)
+
+    def export_audit(self) -> AsyncGenerator[bytes]:
+        """The whole audit as JSON Lines, in pieces as they come; `python -m memsvc.client.audit` checks it."""
+        return self._connection.pieces(self._export_audit)

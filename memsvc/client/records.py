@@ -15,6 +15,9 @@ from memsvc.contract.entries import EntryRetired as EntryRetired
 from memsvc.contract.entries import EntryWritten as EntryWritten
 from memsvc.contract.entries import Highlight as Highlight
 from memsvc.contract.entries import Hit as Hit
+from memsvc.contract.erasures import Erased as Erased
+from memsvc.contract.erasures import ErasedPlace as ErasedPlace
+from memsvc.contract.erasures import ErasureCertificate as ErasureCertificate
 from memsvc.contract.files import BatchResult as BatchResult
 from memsvc.contract.files import Deleted as Deleted
 from memsvc.contract.files import Downloaded as Downloaded

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Self
 
 from memsvc.contract.files import ETag, Page, Told
-from memsvc.contract.wire import EXTERNAL, Named, Note, Wire
+from memsvc.contract.wire import EXTERNAL, Inside, Named, Note, Wire
 from memsvc.format.entries import Confidence, MemoryEntry
 from memsvc.format.frontmatter import Metadata
 from memsvc.format.indexes import IndexRow
@@ -32,10 +32,27 @@ EXTERNAL[MemoryEntry] = {
 
 
 @dataclass(frozen=True, slots=True)
+class Authorship:
+    """In which revision something was written: when by the server's clock, who did it, and in which run of an agent.
+
+    No text that is sent can set any of it.
+    """
+
+    revision: int
+    at: datetime
+    actor_kind: Annotated[str, Inside("actor"), Named("kind")]
+    actor_id: Annotated[str, Inside("actor"), Named("id")]
+    actor_name: Annotated[str, Inside("actor"), Named("name")]
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class EntryRead:
     """An entry with the file it lives in; `revision` is the one that wrote its text.
 
     `metadata` is what its frontmatter says besides. `etag` changes when the text does and when the entry is superseded.
+    `written` is how an entry of this id first came into the tree, None where the history that told it is gone.
+    `changed` is how what it says came to be what it is: to move it or to supersede it is no change of that.
     """
 
     entry: Annotated[MemoryEntry, Wire.FLAT]
@@ -44,6 +61,13 @@ class EntryRead:
     expires_at: datetime | None
     revision: int
     etag: ETag = None
+    written: Authorship | None = None
+    changed: Authorship | None = None
+
+    @property
+    def ordered_at(self) -> datetime:
+        """The instant that it says it is about, or if that was still to come then, when it was written."""
+        return min(self.entry.created, self.changed.at) if self.changed else self.entry.created
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,6 +159,7 @@ class ErrorCode(StrEnum):
     MEMORY_VERSION_NOT_FOUND = _Row(
         "memory_version_not_found", 404, detail="There is no such version of a memory."
     )
+    NOTHING_TO_ERASE = _Row("nothing_to_erase", 404)
     KEY_NOT_FOUND = _Row("key_not_found", 404, detail="There is no such key.")
 
     # How it is asked.

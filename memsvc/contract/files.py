@@ -118,7 +118,7 @@ class Downloaded:
 
 @dataclass(frozen=True, slots=True)
 class WriteWarning:
-    """What a write left in a file that looks like an entry and can't be found, or what was mended.
+    """What a write left in a file that looks like an entry and can't be found, what was mended, or a key in it.
 
     `line` counts from 1; `code` is stable, `reason` says what is wrong and what to do.
     """

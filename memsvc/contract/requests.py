@@ -207,6 +207,28 @@ class RevisionsRequest(RevisionFilter):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFilter:
+    """Which events of the audit are wanted: of a tree by its name, by an actor's id, an action, an outcome ("done", or
+    the code of a refusal), of a time (`since` until before `until`).
+    """
+
+    tree: str | None = None
+    actor: str | None = None
+    action: str | None = None
+    outcome: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditRequest(AuditFilter):
+    """Which events of the audit to list, newest first."""
+
+    limit: Annotated[int | None, PageSize(100)] = None
+    cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UndoRequest:
     """Whose changes to take back: those of one revision, or an actor's from the revision `since` on."""
 

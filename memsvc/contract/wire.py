@@ -233,12 +233,25 @@ def object_form(kind: Any) -> Form:
             written[name] = convert(written[name])
         return written
 
+    places = list(enumerate(columns))
+    converted = [(place, convert) for place, (_, _, _, convert) in places if convert]
+    # In their order: a member and its place, or an object and the places of those that stand in it.
+    layout: dict[str, int | list[tuple[str, int]]] = {}
+    for place, (inside, name, _, _) in places:
+        if inside:
+            layout.setdefault(inside, []).append((name, place))  # type: ignore[union-attr]  # no member has its name
+        else:
+            layout[name] = place
+    outline = list(layout.items())
+
     def write_grouped(value: Any) -> Json:
-        written: dict[str, Json] = {}
-        for (inside, name, _, convert), sent in zip(columns, values(value), strict=True):
-            place = written.setdefault(inside, {}) if inside else written
-            place[name] = convert(sent) if convert else sent
-        return written
+        sent = [*values(value)]
+        for place, convert in converted:
+            sent[place] = convert(sent[place])
+        return {
+            name: sent[at] if isinstance(at, int) else {each: sent[place] for each, place in at}
+            for name, at in outline
+        }
 
     sources = [
         (each.inside, each.name, each.attribute, each.form.read, each.flat, each.optional)

@@ -4,6 +4,8 @@ from typing import Any
 
 from django import forms
 
+from memsvc.tree.trees import tree_for_key
+from tenants.actors import Actor
 from tenants.models import ApiKey, Membership, Role, Tenant, User
 from tenants.scopes import Scope
 from tenants.services import MAX_HISTORY_DAYS, create_key, create_tenant, keep_history, set_member
@@ -15,8 +17,8 @@ class TenantForm(forms.Form):
     )
     name = forms.CharField(max_length=200, required=False)
 
-    def create(self) -> Tenant:
-        return create_tenant(**self.cleaned_data)
+    def create(self, actor: Actor) -> Tenant:
+        return create_tenant(**self.cleaned_data, actor=actor)
 
 
 class HistoryForm(forms.Form):
@@ -27,8 +29,8 @@ class HistoryForm(forms.Form):
         help_text="Empty keeps all history. What is older is removed for good by the next history_prune.",
     )
 
-    def apply(self, tenant: Tenant) -> None:
-        keep_history(tenant=tenant, days=self.cleaned_data["days"])
+    def apply(self, tenant: Tenant, actor: Actor) -> None:
+        keep_history(tenant=tenant, days=self.cleaned_data["days"], actor=actor)
 
 
 class MemberForm(forms.Form):
@@ -36,9 +38,9 @@ class MemberForm(forms.Form):
     user = forms.ModelChoiceField(User.objects.order_by("username"))
     role = forms.ChoiceField(choices=Role.choices)
 
-    def create(self) -> Membership:
+    def create(self, actor: Actor) -> Membership:
         data = self.cleaned_data
-        return set_member(tenant=data["tenant"], user=data["user"], role=Role(data["role"]))
+        return set_member(tenant=data["tenant"], user=data["user"], role=Role(data["role"]), actor=actor)
 
 
 class KeyForm(forms.Form):
@@ -50,7 +52,9 @@ class KeyForm(forms.Form):
         choices=[(scope.value, scope.value) for scope in Scope], widget=forms.CheckboxSelectMultiple
     )
     tree = forms.CharField(
-        max_length=255, required=False, help_text="The one tree that it opens; empty for every tree."
+        max_length=255,
+        required=False,
+        help_text="The one tree that it opens, which has to be there; empty for all.",
     )
     path_prefix = forms.CharField(
         max_length=1024, initial="/", help_text="The folder that it opens; / for all."
@@ -65,6 +69,7 @@ class KeyForm(forms.Form):
         assert isinstance(choice, forms.ModelChoiceField)
         choice.queryset = tenants
 
-    def create(self, created_by: User) -> tuple[ApiKey, str]:
+    def create(self, created_by: User, actor: Actor) -> tuple[ApiKey, str]:
         data = self.cleaned_data | {"scopes": [Scope(scope) for scope in self.cleaned_data["scopes"]]}
-        return create_key(**data, created_by=created_by)
+        data["tree"] = tree_for_key(data["tenant"], data["tree"])
+        return create_key(**data, created_by=created_by, actor=actor)

@@ -3,6 +3,7 @@
 A page that offers a change says so itself, and makes it through a service.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from django.contrib import admin
@@ -12,6 +13,8 @@ from django.db.models import Model, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 
 from memsvc.curation.permissions import tenants_seen_by
+from tenants.actors import Actor
+from tenants.addresses import client_address
 from tenants.models import Tenant, User
 
 # Django's admin takes type arguments in its stubs only.
@@ -23,6 +26,11 @@ else:
 
 def user_of(request: HttpRequest) -> User:
     return cast(User, request.user)
+
+
+def actor_of(request: HttpRequest) -> Actor:
+    """Who changes something here, and from where."""
+    return replace(user_of(request).actor, address=client_address(request) or "")
 
 
 class TenantFilter(admin.SimpleListFilter):

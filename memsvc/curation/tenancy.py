@@ -14,8 +14,9 @@ from django.urls import reverse
 
 from memsvc.curation.forms import HistoryForm, KeyForm, MemberForm, TenantForm
 from memsvc.curation.permissions import tenants_owned_by
-from memsvc.curation.scoping import MissingIsNotFound, ReadOnlyAdmin, TenantFilter, user_of
-from tenants.models import ApiKey, Membership, Tenant, User
+from memsvc.curation.scoping import MissingIsNotFound, ReadOnlyAdmin, TenantFilter, actor_of, user_of
+from memsvc.tree.errors import TreeNotFound
+from tenants.models import ApiKey, AuditEvent, Membership, Tenant, User
 from tenants.services import TenantError, remove_member, resume_tenant, revoke_key, suspend_tenant
 
 admin.site.unregister(Group)
@@ -29,7 +30,7 @@ class MadeByServiceAdmin(ReadOnlyAdmin):
         raise NotImplementedError
 
     def make(self, request: HttpRequest, form: Any) -> HttpResponse:
-        """Make what the valid form says, and answer. May raise TenantError."""
+        """Make what the valid form says, and answer. May raise TenantError and TreeNotFound."""
         raise NotImplementedError
 
     def add_view(
@@ -41,7 +42,7 @@ class MadeByServiceAdmin(ReadOnlyAdmin):
         if form.is_bound and form.is_valid():
             try:
                 return self.make(request, form)
-            except TenantError as error:
+            except (TenantError, TreeNotFound) as error:
                 form.add_error(None, str(error))
         return self.page(request, "curation/add.html", f"Add {self.opts.verbose_name}", form=form)
 
@@ -80,18 +81,18 @@ class TenantAdmin(SuperuserAdds, MadeByServiceAdmin):
         return TenantForm(request.POST or None)
 
     def make(self, request: HttpRequest, form: TenantForm) -> HttpResponse:
-        return self.made(request, form.create())
+        return self.made(request, form.create(actor_of(request)))
 
     @admin.action(description="Suspend: shut out all keys of the selected tenants", permissions=["manage"])
     def suspend(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
         for tenant in queryset:
-            suspend_tenant(tenant=tenant)
+            suspend_tenant(tenant=tenant, actor=actor_of(request))
             self.log_change(request, tenant, "Suspended.")
 
     @admin.action(description="Resume: let the keys of the selected tenants in again", permissions=["manage"])
     def resume(self, request: HttpRequest, queryset: QuerySet[Tenant]) -> None:
         for tenant in queryset:
-            resume_tenant(tenant=tenant)
+            resume_tenant(tenant=tenant, actor=actor_of(request))
             self.log_change(request, tenant, "Resumed.")
 
     @admin.action(
@@ -110,7 +111,7 @@ class TenantAdmin(SuperuserAdds, MadeByServiceAdmin):
                 selected=queryset,
             )
         for tenant in queryset:
-            form.apply(tenant)
+            form.apply(tenant, actor_of(request))
             kept = "all" if tenant.history_days is None else f"{tenant.history_days} days"
             self.log_change(request, tenant, f"Keeps {kept} of its history.")
         return None
@@ -129,13 +130,13 @@ class MembershipAdmin(SuperuserAdds, MadeByServiceAdmin):
         return MemberForm(request.POST or None)
 
     def make(self, request: HttpRequest, form: MemberForm) -> HttpResponse:
-        return self.made(request, form.create())
+        return self.made(request, form.create(actor_of(request)))
 
     @admin.action(description="Remove the selected members from their tenants", permissions=["manage"])
     def remove(self, request: HttpRequest, queryset: QuerySet[Membership]) -> None:
         for membership in queryset:
             self.log_change(request, membership, "Removed.")
-            remove_member(membership=membership)
+            remove_member(membership=membership, actor=actor_of(request))
 
 
 @admin.register(ApiKey)
@@ -173,7 +174,7 @@ class ApiKeyAdmin(MadeByServiceAdmin):
         return KeyForm(request.POST or None, tenants=tenants_owned_by(user_of(request)).order_by("slug"))
 
     def make(self, request: HttpRequest, form: KeyForm) -> HttpResponse:
-        key, text = form.create(user_of(request))
+        key, text = form.create(user_of(request), actor_of(request))
         self.log_addition(request, key, [{"added": {}}])
         # On this very page and nowhere else: a message would put the key into a cookie or a session.
         return self.page(request, "curation/key.html", "The new key", key=key, text=text)
@@ -181,8 +182,30 @@ class ApiKeyAdmin(MadeByServiceAdmin):
     @admin.action(description="Revoke the selected keys, for good", permissions=["manage"])
     def revoke(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> None:
         for key in queryset.filter(tenant__in=tenants_owned_by(user_of(request))):
-            revoke_key(key=key)
+            revoke_key(key=key, actor=actor_of(request))
             self.log_change(request, key, "Revoked.")
+
+
+@admin.register(AuditEvent)
+class AuditEventAdmin(ReadOnlyAdmin):
+    """What was done and what was refused, as it stands in the tenant's audit."""
+
+    list_display = (
+        "at",
+        "tenant",
+        "action",
+        "outcome",
+        "times",
+        "actor_kind",
+        "actor_id",
+        "address",
+        "revision",
+    )
+    list_filter = (TenantFilter,)
+    list_select_related = ("tenant",)
+    search_fields = ("action", "actor_id", "object_id", "address")
+    search_help_text = "A part of the action, of who did it, of what it was about, or of the address."
+    ordering = ("-pk",)
 
 
 class SuperuserOnly(MissingIsNotFound):

@@ -15,7 +15,7 @@ from typing import Final
 
 from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, transaction
 from django.db.backends.utils import CursorWrapper
 from psycopg import sql
 from psycopg.sql import Identifier
@@ -35,7 +35,7 @@ _SEEN: Final = (
 # Whose a row of this table is says its own key.
 _TENANTS: Final = "tenants_tenant"
 # What may be added, and never changed or taken away.
-INSERT_ONLY: Final[frozenset[str]] = frozenset()
+INSERT_ONLY: Final = frozenset({"tenants_auditevent", "tree_erasure"})
 _READ_ONLY: Final = "django_migrations"
 
 # A tenant's blocks once more, for conditions that no index serves under a policy: those of full text and of LIKE are
@@ -71,6 +71,20 @@ def make_roles() -> list[str]:
 
     The owner needs to be allowed to create roles only where one is missing.
     """
+    try:
+        return _make_roles()
+    except DatabaseError as error:
+        # Roles are those of the whole server, and no lock is: another database's owner may have made them just now.
+        if getattr(error.__cause__, "sqlstate", None) not in _MADE_MEANWHILE:
+            raise
+        return _make_roles()
+
+
+# Of a row that is there already, of a role that is, and of one that was changed at the same time.
+_MADE_MEANWHILE: Final = ("23505", "42710", "XX000")
+
+
+def _make_roles() -> list[str]:
     done = []
     owner = connections[OWNER]
     owner.ensure_connection()

@@ -61,6 +61,7 @@ from memsvc.format.indexes import (
     with_row_put,
     without_row,
 )
+from memsvc.format.keys import looks_like_key, places_of_keys
 from memsvc.format.layout import (
     CATEGORY_KIND,
     EPISODIC_DIR,
@@ -101,7 +102,7 @@ from memsvc.format.paths import (
     strict_path,
     visible_path,
 )
-from memsvc.format.problems import Problem, closed_code, problems_in
+from memsvc.format.problems import Problem, closed_code, held_key, keys_in, problems_in
 from memsvc.format.recovery import for_peers, recovered_entry
 from memsvc.format.refusals import (
     BlankBody,
@@ -194,12 +195,15 @@ __all__ = [
     "first_heading",
     "first_line",
     "for_peers",
+    "held_key",
     "in_utc",
     "index_path",
     "index_target",
     "is_memory_file",
     "is_router",
+    "keys_in",
     "last_part",
+    "looks_like_key",
     "merged_row",
     "metadata_of",
     "new_entry_id",
@@ -212,6 +216,7 @@ __all__ = [
     "peer_readable",
     "place_for",
     "places_of",
+    "places_of_keys",
     "plain_line_ends",
     "problems_in",
     "recovered_entry",

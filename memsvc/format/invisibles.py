@@ -58,6 +58,11 @@ _TAGGED: Final = "|".join(
     for region in ("gbeng", "gbsct", "gbwls")
 )
 _EMOJI: Final = re.compile(f"{_TAGGED}|[0-9#*]\ufe0f\u20e3|{_PICTURE}(?:\u200d{_PICTURE})*")
+# What stands in a text unseen and yet is read by a model, or shows the rest in another order.
+_HIDDEN: Final = re.compile(
+    "[\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 
 
 def hides_something(name: str) -> bool:
@@ -70,6 +75,26 @@ def hides_something(name: str) -> bool:
     # A sign of no script, so that nothing beside an emoji is taken for its neighbour.
     plain = _EMOJI.sub("*", name)
     return any(is_unseen(c) and not spells(plain, i) for i, c in enumerate(plain))
+
+
+def with_unseen_shown(text: str) -> str:
+    """A text for a reader, with what it hides made visible: a tag character, a control of direction or a character
+    without width that spells nothing where it stands becomes its number, as in ⟨U+202E⟩.
+
+    Line ends, soft hyphens, a byte order mark at the begin, and what is unassigned or of private use stay as they are.
+    """
+    if text.isascii() or _HIDDEN.search(text) is None:
+        return text
+    spelling = {0} if text.startswith("\ufeff") else set()
+    spelling |= {at for emoji in _EMOJI.finditer(text) for at in range(*emoji.span())}
+    return _HIDDEN.sub(
+        lambda found: (
+            found[0]
+            if found.start() in spelling or spells(text, found.start())
+            else f"⟨U+{ord(found[0]):04X}⟩"
+        ),
+        text,
+    )
 
 
 def is_unseen(character: str) -> bool:

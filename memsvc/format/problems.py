@@ -7,8 +7,9 @@ from itertools import groupby
 
 from memsvc.format.blocks import Block, BlockKind
 from memsvc.format.fences import BOM, NO_FRONTMATTER, Fence, entry_spans, structure
+from memsvc.format.keys import places_of_keys
 from memsvc.format.layout import MemoryCategory
-from memsvc.format.text import count_lines
+from memsvc.format.text import count_lines, text_lines
 
 MAX_PROBLEMS = 50
 _SHOWN_CHARACTERS = 60
@@ -40,6 +41,10 @@ _ADVICE = {
     "body over 256 KiB": "its body is larger than 256 KiB; split it into several entries",
 }
 
+_KEY_ADVICE = (
+    "this line holds an API key, which every reader of the memory and its history can use; revoke the key"
+)
+
 
 def problems_in(
     blocks: Sequence[Block],
@@ -66,6 +71,29 @@ def problems_in(
                 found += [(position + at, code, why) for at, code, why in told]
             position += len(raw)
     return _with_lines(blocks, sorted(found))
+
+
+def keys_in(blocks: Sequence[Block], touched: Collection[int] | None = None) -> list[Problem]:
+    """API keys of this service in the blocks of any file, or those of them whose numbers are `touched`."""
+    wanted = None if touched is None else set(touched)
+    found: list[tuple[int, str, str]] = []
+    position = 0
+    for number, block in enumerate(blocks):
+        if wanted is None or number in wanted:
+            places = (_line_start(block.raw, at) for at in places_of_keys(block.raw))
+            found += [(position + at, "holds_key", _KEY_ADVICE) for at in places]
+        position += len(block.raw)
+    return _with_lines(blocks, found)
+
+
+def _line_start(raw: bytes, at: int) -> int:
+    line = text_lines(raw[: at + 1].decode(errors="surrogateescape"), ends=True)[-1]
+    return at + 1 - len(line.encode(errors="surrogateescape"))
+
+
+def held_key(line: int) -> Problem:
+    """The problem of a line that holds an API key of this service; the key itself is never repeated."""
+    return Problem(line, "holds_key", _KEY_ADVICE)
 
 
 def closed_code(line: int) -> Problem:

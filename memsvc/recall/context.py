@@ -182,7 +182,7 @@ def _rules(access: Access, limit: int, revision: int | None) -> list[Piece]:
             access, EntryFilter(category=category), limit=limit, revision=revision
         ).items
     ]
-    newest = sorted(found, key=lambda each: each.entry.created, reverse=True)[:limit]
+    newest = sorted(found, key=lambda each: each.ordered_at, reverse=True)[:limit]
     return [Piece(Part.RULES, each.entry) for each in newest]
 
 

@@ -4,6 +4,8 @@ import re
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
+from memsvc.format.invisibles import with_unseen_shown
+
 # Characters that nobody sees, or that stand on others.
 _UNSEEN: Final = (
     "\u00ad\u0300-\u036f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
@@ -52,4 +54,4 @@ def plain_id(entry_id: str) -> str:
 
 
 def printable(text: str) -> str:
-    return _CONTROL.sub("\ufffd", text)
+    return with_unseen_shown(_CONTROL.sub("\ufffd", text))

@@ -8,7 +8,7 @@ from memsvc.database.rows import prepared
 from memsvc.format import count_lines
 from memsvc.format.fences import BOM, entry_spans
 from memsvc.recall.highlights import Highlighter
-from memsvc.tree.models import Block
+from memsvc.tree.models import EntryRow
 from memsvc.tree.reads.entries import read_blocks
 from memsvc.tree.snapshot import Snapshot
 from memsvc.tree.visibility import live_at_sql, visible_sql
@@ -39,13 +39,13 @@ _THEN = _LINES_ABOVE.format(
 )
 
 
-def hits_of(now: Snapshot, blocks: Sequence[Block], text: str) -> list[Hit]:
+def hits_of(now: Snapshot, blocks: Sequence[EntryRow], text: str) -> list[Hit]:
     """Blocks as the hits of a query, in their order and without a score."""
     if not blocks:
         return []
     values: dict[str, Any] = {
         "tenant": now.access.tree.tenant_id,
-        "ids": [block.pk for block in blocks],
+        "ids": [block.id for block in blocks],
         "files": [block.file_id for block in blocks],
         "positions": [block.position for block in blocks],
         "at": now.at,
@@ -61,5 +61,5 @@ def hits_of(now: Snapshot, blocks: Sequence[Block], text: str) -> list[Hit]:
         head = block.head.encode()
         fence = max((span.start for span in entry_spans(head)), default=0)
         above = count_lines(head[:fence].removeprefix(BOM).decode())
-        hits.append(Hit.of(found, highlights=mark(found.entry.body), line=first[block.pk] + above))
+        hits.append(Hit.of(found, highlights=mark(found.entry.body), line=first[block.id] + above))
     return hits

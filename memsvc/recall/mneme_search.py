@@ -98,7 +98,7 @@ def _nearest(now: Snapshot, wanted: EntryFilter, vector: QueryVector, most: int)
 
 
 def _hits(now: Snapshot, scored: list[Scored[UUID]], text: str) -> list[Hit]:
-    found = statements.blocks_with_files(now.access.tree, [each.key for each in scored])
+    found = statements.read_entries(now.access.tree, [each.key for each in scored])
     hits = hits_of(now, [found[each.key] for each in scored], text)
     return [
         replace(

@@ -50,6 +50,12 @@ class Facts:
     summary: str
     category: str
     beginning: str
+    claimed: datetime | None
+
+    @property
+    def said(self) -> datetime | None:
+        """When an entry says that it was made; `created` is by what it is ordered."""
+        return self.claimed or self.created
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +165,7 @@ near AS MATERIALIZED (
     GROUP BY beside.id
 )
 SELECT ranked.*, {{unfound}}, {{nearest}}, b.created, b.confidence, b.tag_keys, b.summary, b.category,
-       {BEGINNING.format(block="b")}
+       {BEGINNING.format(block="b")}, b.claimed
 FROM (
     -- Grouped and not joined: the planner, who knows no sizes here, would go through all neighbours for every row.
     SELECT id, sum(score + beside) AS total, coalesce(max(bm25), 0), max(similarity), sum(beside)

@@ -218,13 +218,13 @@ def _folded(now: Snapshot, candidates: Sequence[_Candidate]) -> list[_Statement]
     alike: dict[tuple[str, ...], list[UUID]] = {}
     for each in candidates:
         facts = each.facts
-        key = (*outline(facts.category, facts.created, facts.summary), facts.beginning)
+        key = (*outline(facts.category, facts.said, facts.summary), facts.beginning)
         alike.setdefault(key, []).append(each.block_id)
     stated: dict[UUID, tuple[bytes, str]] = {}
     for ids in batched(chain.from_iterable(ids for ids in alike.values() if len(ids) > 1), _READ_AT_ONCE):
-        blocks = list(statements.blocks_with_files(now.access.tree, ids).values())
+        blocks = list(statements.read_entries(now.access.tree, ids).values())
         for block, found in zip(blocks, read_blocks(now, blocks), strict=True):
-            stated[block.pk] = (statement(found), found.entry.entry_id)
+            stated[block.id] = (statement(found), found.entry.entry_id)
     equal: dict[bytes, list[_Candidate]] = {}
     for each in candidates:
         key_of_it = stated[each.block_id][0] if each.block_id in stated else each.block_id.bytes
@@ -242,7 +242,7 @@ def _one_of(members: list[_Candidate], stated: Mapping[UUID, tuple[bytes, str]])
 
 
 def _hits(now: Snapshot, page: Sequence[_Statement], text: str) -> list[Hit]:
-    blocks = statements.blocks_with_files(now.access.tree, [each.shown for each in page])
+    blocks = statements.read_entries(now.access.tree, [each.shown for each in page])
     hits = hits_of(now, [blocks[each.shown] for each in page], text)
     return [
         replace(hit, score=each.best.score, parts=each.best.parts, duplicates=each.duplicates)

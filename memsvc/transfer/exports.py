@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, Self
 
+from memsvc.database.tenancy import tenant_transaction
 from memsvc.format import cut_file
 from memsvc.transfer.external_memories import memory_of
 from memsvc.transfer.interchange import document_line, header_line, memory_line
@@ -18,6 +19,8 @@ from memsvc.transfer.reports import Progress
 from memsvc.tree.access import Access
 from memsvc.tree.models import Tree
 from memsvc.tree.reads import ExportSource, export_source
+from tenants import audit
+from tenants.models import Tenant
 
 _PIECE_BYTES: Final = 64 * 1024
 _OLDEST_ZIP_TIME: Final = datetime(1980, 1, 1, tzinfo=UTC)
@@ -50,6 +53,19 @@ class Export:
         """Let go of what the pieces are made of."""
         self._pieces.close()
         self._held.close()
+
+
+def record_export(access: Access, revision: int | None) -> None:
+    """That a tree is taken away, in the audit of its tenant, before the first byte goes.
+
+    Raises `RevisionNotFound` and `RevisionPruned`.
+    """
+    tree = access.tree
+    if revision is not None:
+        tree.require_revision(revision)
+    with tenant_transaction(tree.tenant_id):
+        tenant = Tenant(pk=tree.tenant_id)
+        audit.record(access.actor, "tree.export", tenant, tree_id=tree.pk, revision=revision)
 
 
 def export_zip(

@@ -8,7 +8,7 @@ from typing import Final
 from memsvc.contract.imports import ImportedEntry, ImportedFile, ImportReport, OpaqueBlock, Outcome
 from memsvc.format.blocks import Block, BlockKind
 from memsvc.format.paths import is_memory_file
-from memsvc.format.problems import Problem, problems_in
+from memsvc.format.problems import Problem, keys_in, problems_in
 from memsvc.transfer.names import printable
 from memsvc.tree.results import ImportResult
 
@@ -66,6 +66,7 @@ class Contents:
     problems: list[tuple[str, Problem]] = field(default_factory=list)
 
     def add(self, path: str, blocks: Sequence[Block]) -> None:
+        self.problems += [(path, problem) for problem in keys_in(blocks)]
         if not is_memory_file(path):
             return
         entries, line = 0, 1

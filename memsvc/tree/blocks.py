@@ -18,7 +18,7 @@ from memsvc.format.blocks import text_pieces
 from memsvc.format.entries import trimmed_body
 from memsvc.format.fences import BOM
 from memsvc.format.terms import search_text, tag_keys
-from memsvc.tree.models import Block, File
+from memsvc.tree.models import Block, EntryRow, File
 from memsvc.tree.visibility import is_active
 
 
@@ -99,11 +99,12 @@ def content(rows: Iterable[Block], revision: int | None = None) -> bytes:
     return b"".join(rendered(row, revision) for row in rows)
 
 
-def entry_of(row: Block, revision: int | None = None) -> MemoryEntry:
+def entry_of(row: Block | EntryRow, revision: int | None = None) -> MemoryEntry:
     """The entry that a block holds, as of a revision."""
     return MemoryEntry(
         entry_id=row.entry_id,
-        created=row.created,  # type: ignore[arg-type]  # every row of kind entry has one
+        # The rows of a migration have fields only, and those before it came have no `claimed`.
+        created=getattr(row, "claimed", None) or row.created,  # type: ignore[arg-type]  # every entry has one
         category=MemoryCategory(row.category),
         body=trimmed_body(row.text),
         summary=row.summary,

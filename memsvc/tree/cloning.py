@@ -7,12 +7,11 @@ from django.db import connection
 
 from memsvc.database.ids import uuid7
 from memsvc.format import dominant_newline
-from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
 from memsvc.tree.files import decodes
 from memsvc.tree.models import Block, File, Revision, Tree
-from memsvc.tree.scope import locked_transaction
+from memsvc.tree.scope import locked_transaction, record_revision
 from memsvc.tree.trees import create_tree, require_whole
 from memsvc.tree.visibility import live_at_sql, visible_sql
 
@@ -43,7 +42,7 @@ FROM {_COPIED} JOIN tree_file f ON f.tenant_id = %(tenant)s AND f.id = c.old_id
 
 _OWN_COLUMNS = (
     *("position", "kind", "head", "text", "raw", "size", "lines", "reason", "expires_at", "entry_id"),
-    *("category", "created", "source", "confidence", "summary", "tags", "tag_keys", "supersedes"),
+    *("category", "created", "claimed", "source", "confidence", "summary", "tags", "tag_keys", "supersedes"),
     *("metadata", "row_path", "search_text", "tsv"),
 )
 
@@ -101,18 +100,23 @@ def clone_tree(access: Access, name: str, *, revision: int | None = None) -> Tre
     with locked_transaction(access.tree) as source:
         number = source.revision if revision is None else revision
         source.require_revision(number)
-        copy = create_tree(source.tenant, name, description=source.description, language=source.language)
-        _copy(source, copy, number)
-        made = Revision.by(
-            access.actor,
-            tenant_id=copy.tenant_id,
-            tree_id=copy.pk,
-            number=1,
-            at=datetime.now(tz=UTC),
-            action="tree.clone",
-            message=f"clone of '{source.name}' as of revision {number}",
+        copy = create_tree(
+            source.tenant,
+            name,
+            description=source.description,
+            language=source.language,
+            actor=access.actor,
         )
-        statements.record(made, index_behind=source.index_behind, superseded=[])
+        _copy(source, copy, number)
+        record_revision(
+            access.actor,
+            copy,
+            1,
+            "tree.clone",
+            at=datetime.now(tz=UTC),
+            message=f"clone of '{source.name}' as of revision {number}",
+            index_behind=source.index_behind,
+        )
         copy.refresh_from_db()
     return copy
 

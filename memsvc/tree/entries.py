@@ -16,6 +16,7 @@ from memsvc.format import (
     MemoryCategory,
     MemoryEntry,
     Metadata,
+    Problem,
     append_to,
     carried_lines,
     checked_metadata,
@@ -26,10 +27,12 @@ from memsvc.format import (
     count_lines,
     cut_file,
     entry_path,
+    held_key,
     in_utc,
     new_entry_id,
     normal_entry,
     peer_readable,
+    places_of_keys,
     says_something,
     summary_after,
 )
@@ -41,7 +44,7 @@ from memsvc.tree.access import Access
 from memsvc.tree.blocks import content, entry_of, rendered, row_of
 from memsvc.tree.commands import Precondition
 from memsvc.tree.errors import AlreadySuperseded, EntryNotFound, InvalidSupersession, PreconditionFailed
-from memsvc.tree.models import Block, File
+from memsvc.tree.models import Block, EntryRow, File
 from memsvc.tree.scope import Change
 from memsvc.tree.visibility import FOR_GOOD, has_expired, is_active, is_visible, visible
 
@@ -187,7 +190,12 @@ def _put(change: Change, composed: Composed, superseded: Block | None) -> EntryW
     gone = superseded if in_one_file else None
     router.upsert_row(change, _row_update(change, file, composed), make_index=True, is_new=created, gone=gone)
     if composed.code_closed:
-        _warn_of_closed_code(change, path, file.lines)
+        _warn(change, path, closed_code(file.lines))
+    # What was rewritten was looked through then.
+    raw = composed.block.raw if composed.block and not rewritten else b""
+    for at in places_of_keys(raw):
+        # The entry is the last in its file.
+        _warn(change, path, held_key(file.lines + 1 - count_lines(raw[at:].decode())))
     return EntryWritten(
         path=path,
         entry=entry,
@@ -200,8 +208,7 @@ def _put(change: Change, composed: Composed, superseded: Block | None) -> EntryW
     )
 
 
-def _warn_of_closed_code(change: Change, path: str, line: int) -> None:
-    problem = closed_code(line)
+def _warn(change: Change, path: str, problem: Problem) -> None:
     change.warnings.append(WriteWarning(path, problem.line, problem.code, problem.reason))
 
 
@@ -301,7 +308,7 @@ def _append_to_text(change: Change, file: File, composed: Composed, block: CutBl
     every = list(files.live_blocks(file))
     data, text = content(files.visible_at(change, every)), block.raw.decode()
     if closing := code_end(data, newline=file.newline):
-        _warn_of_closed_code(change, file.path, count_lines((data + closing).decode(errors="replace")))
+        _warn(change, file.path, closed_code(count_lines((data + closing).decode(errors="replace"))))
     at, entry_id = composed.expires_at, composed.entry.entry_id
     expiries = {(entry_id, ""): at} if at else files.NO_EXPIRIES
     data += append_to(data, text, newline=file.newline)
@@ -322,6 +329,7 @@ def mark_superseded(change: Change, file: File, target: Block, *, by: str) -> No
     (block,) = cut_file(file.path, after)
     row = row_of(block, file, position=target.position, revision=change.number)
     row.expires_at = target.expires_at
+    files.keep_authors([target], [row])
     files.close_blocks(change, file, [target])
     files.insert_blocks(change, file, [row])
     file.sha256 = ""
@@ -337,6 +345,12 @@ def retire(change: Change, entry_id: str, precondition: Precondition | None) -> 
         raise PreconditionFailed(
             f"memory entry '{entry_id}'", revision=change.current, etag=entry_etag(block)
         )
+    take_out(change, block)
+    return EntryRetired(entry_id=entry_id, path=block.file.path, revision=change.number)
+
+
+def take_out(change: Change, block: Block) -> None:
+    """Close an entry of a file, hidden or not; a file of which nothing else shows goes with it."""
     file = block.file
     files.close_blocks(change, file, [block])
     _close_gap(change, file, block)
@@ -350,7 +364,6 @@ def retire(change: Change, entry_id: str, precondition: Precondition | None) -> 
     else:
         files.close_files(change, [file])
         router.forget(change, [file.path])
-    return EntryRetired(entry_id=entry_id, path=file.path, revision=change.number)
 
 
 def _close_gap(change: Change, file: File, gone: Block) -> None:
@@ -374,11 +387,12 @@ def _close_gap(change: Change, file: File, gone: Block) -> None:
         )
     ]
     rows[-1].expires_at = below.expires_at
+    files.keep_authors([below], rows)
     files.close_blocks(change, file, [below])
     files.insert_blocks(change, file, rows)
 
 
-def entry_etag(block: Block, revision: int | None = None) -> str:
+def entry_etag(block: Block | EntryRow, revision: int | None = None) -> str:
     """Changes with the entry's text and when it is superseded."""
     superseded_in = block.superseded_in or 0
     if revision is not None and superseded_in > revision:

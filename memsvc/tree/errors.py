@@ -83,6 +83,13 @@ class RevisionPruned(TreeError):
         self.oldest = oldest
 
 
+class NothingToErase(NotFound):
+    code = ErrorCode.NOTHING_TO_ERASE
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"The tree holds, and held, nothing of this {kind}.")
+
+
 class IsFolder(AtPath):
     code = ErrorCode.IS_DIRECTORY
 

@@ -4,6 +4,7 @@ import hashlib
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import chain, groupby
 from types import MappingProxyType
@@ -17,18 +18,20 @@ from memsvc.database.ids import uuid7
 from memsvc.format import Block as CutBlock
 from memsvc.format import (
     BlockKind,
+    MemoryEntry,
     ancestors_of,
     cut_file,
     dominant_newline,
     is_memory_file,
     is_router,
+    keys_in,
     parent_of,
     parse_row,
     problems_in,
 )
 from memsvc.tree import statements
 from memsvc.tree.arrivals import PreparedFile
-from memsvc.tree.blocks import content, cut_as_before, is_spliced, kept_apart, rendered, row_of
+from memsvc.tree.blocks import content, cut_as_before, entry_of, is_spliced, kept_apart, rendered, row_of
 from memsvc.tree.commands import Precondition
 from memsvc.tree.differences import differences
 from memsvc.tree.errors import FileNotFound, IsFolder, PathTaken, PreconditionFailed, TooLarge
@@ -270,6 +273,7 @@ def fill(
     closed = [row for i1, i2, _, _ in ranges for row in old[i1:i2]] if data else every
     _inherit_expiry({**expiries, **expiries_of(closed)}, added)
     _keep_origins(closed, added)
+    keep_authors(closed, added)
     close_blocks(change, file, closed)
     insert_blocks(change, file, added)
     ids = {row.entry_id for row in added}
@@ -302,10 +306,13 @@ def warn(
     gone: Collection[str] = (),
     doubled: Collection[str] = (),
 ) -> None:
-    """Let whoever writes a file know what of the blocks that are touched looks like an entry and is none."""
+    """Let whoever writes a file know what of the blocks that are touched looks like an entry and is none, or a key."""
+    found = keys_in(blocks, touched)
     if is_memory_file(path):
-        found = problems_in(blocks, touched, gone=gone, doubled=doubled)
-        change.warnings += [WriteWarning(path, each.line, each.code, each.reason) for each in found]
+        found += problems_in(blocks, touched, gone=gone, doubled=doubled)
+    told = [WriteWarning(path, each.line, each.code, each.reason) for each in found]
+    # An index is filled once more when its rows are brought in step.
+    change.warnings += [each for each in told if each not in change.warnings]
 
 
 def extend(change: Change, file: File, rows: Sequence[Block]) -> None:
@@ -441,8 +448,31 @@ def _insert_blocks(change: Change, rows: Sequence[Block], *, free_ids: bool = Fa
     clashing = {entry_id for entry_id, times in Counter(ids).items() if times > 1 or entry_id in taken}
     for row in rows:
         row.duplicate = row.entry_id in clashing
-    statements.insert_blocks(rows, language=change.tree.language)
+    _order(change, rows)
+    known_below = None if free_ids else change.access.prefix
+    statements.insert_blocks(rows, language=change.tree.language, known_below=known_below)
     choose_canonical(change, clashing)
+
+
+def _order(change: Change, rows: Iterable[Block]) -> None:
+    """Let entries that say that they are of a time to come stand among those of now."""
+    for row in rows:
+        if row.kind == BlockKind.ENTRY and row.created and row.created > change.at:
+            row.created, row.claimed = change.at, row.created
+
+
+def keep_authors(closed: Iterable[Block], added: Iterable[Block]) -> None:
+    """Let entries that say what they said before stay their authors', however they are written now."""
+    before = {row.entry_id: row for row in closed if row.kind == BlockKind.ENTRY}
+    for row in added:
+        old = before.get(row.entry_id) if row.kind == BlockKind.ENTRY else None
+        if old and _says(old) == _says(row):
+            row.changed_in = old.changed_in or old.added_in
+            row.created, row.claimed = old.created, old.claimed
+
+
+def _says(row: Block) -> tuple[MemoryEntry, object]:
+    return replace(entry_of(row), superseded_by=None), row.metadata
 
 
 def close_blocks(change: Change, file: File, rows: Sequence[Block]) -> None:
@@ -517,6 +547,7 @@ def append_blocks(change: Change, file: File, rows: Sequence[Block], *, is_last:
     _resize(change, file, added=rows)
     if is_last:
         _touch(change, file)
+        _order(change, rows)
         statements.append_blocks(file, rows, language=change.tree.language)
     else:
         insert_blocks(change, file, rows, free_ids=True)
@@ -633,6 +664,7 @@ def _cut_again(change: Change, file: File) -> None:
             row = row_of(block, file, position=position, revision=change.number, first=not rows)
             row.expires_at = expires_at
             rows.append(row)
+    keep_authors(every, rows)
     close_blocks(change, file, every)
     insert_blocks(change, file, rows)
     warn(change, file.path, cut_file(file.path, content(visible_at(change, rows))))

@@ -61,7 +61,7 @@ def pieces_of(rows: Iterable[Block], revision: int | None = None) -> list[Piece]
             rendered(row, revision),
             row.entry_id if row.kind == BlockKind.ENTRY else "",
             row.kind == BlockKind.ROW,
-            row.created,
+            row.said,
             row.superseded_by,
         )
         for row in rows

@@ -7,14 +7,16 @@ Every row carries its tenant, and every reference is by (tenant, id): the compos
 first migration as SQL, because a plain one would let a row point into another tenant.
 """
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from uuid import UUID
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.db import models
 from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Now
 from django.db.models.sql.datastructures import BaseTable
 
@@ -23,13 +25,13 @@ from memsvc.contract.requests import RevisionFilter
 from memsvc.database.colocation import OfTenant, TenantForeignKey
 from memsvc.database.ids import uuid7
 from memsvc.database.rights import SEARCHED
-from memsvc.format import BlockKind, Confidence, MemoryCategory, in_utc
+from memsvc.format import BlockKind, Confidence, MemoryCategory, Metadata, in_utc
 from memsvc.format.terms import Terms
 from memsvc.tree import visibility
 from memsvc.tree.errors import RevisionNotFound, RevisionPruned
 from memsvc.tree.visibility import EXPIRING
 from tenants.actors import Actor, ActorKind
-from tenants.models import Tenant
+from tenants.models import AuditChain, Tenant
 
 DEFAULT_LANGUAGE = "english"
 LIVE = visibility.live_at(None)
@@ -56,7 +58,7 @@ class BytewiseTextField(TextField):
         super().__init__(**{**options, "db_collation": "C"})  # type: ignore[arg-type]
 
 
-class Tree(OfTenant):
+class Tree(OfTenant, AuditChain):
     """One isolated set of files. Its row is the lock of every writer, and holds the newest revision's number."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -212,6 +214,58 @@ class File(TreeRow):
         return self.former_of_id or self.pk
 
 
+class EntryRow(NamedTuple):
+    """What an entry is read from and nothing else: half of its columns, and no model, which would cost as much again.
+
+    `path` is where its file is, `authors` what `authors_sql` tells.
+    """
+
+    id: UUID
+    file_id: UUID
+    position: int
+    head: str
+    text: str
+    expires_at: datetime | None
+    entry_id: str
+    category: str
+    created: datetime
+    claimed: datetime | None
+    source: str
+    confidence: str
+    summary: str
+    tags: Sequence[str]
+    supersedes: str
+    metadata: Metadata
+    superseded_by: str
+    superseded_in: int | None
+    added_in: int
+    first_in: int | None
+    changed_in: int | None
+    path: str
+    authors: str
+
+
+_MADE_IN = ("added_in", "first_in", "changed_in")
+AUTHORS = len(_MADE_IN)
+
+
+def authors_sql(block: str) -> str:
+    """Who made the revisions that an entry names, as arrays in JSON one after the other: number, time, kind, id and
+    name of the actor, run. Its parameters are the tenant, `AUTHORS` times.
+
+    Looked up for each row that is answered, and by a column as it stands: of a join, and of an expression, the planner
+    thinks that it finds many.
+    """
+    made_by = ", ".join(
+        f"""(
+        SELECT json_build_array(r.number, r.at, r.actor_kind, r.actor_id, r.actor_name, r.run_id) FROM tree_revision r
+        WHERE r.tenant_id = %s AND r.tree_id = {block}.tree_id AND r.number = {block}.{column}
+    )"""
+        for column in _MADE_IN
+    )
+    return f"concat_ws(',', {made_by})"
+
+
 class BlockQuerySet(TreeRowQuerySet["Block"]):
     def visible(self) -> Self:
         """Without the blocks that no agent may see any more, whichever door it comes through."""
@@ -224,13 +278,18 @@ class BlockQuerySet(TreeRowQuerySet["Block"]):
         return self.filter(kind=BlockKind.ENTRY)
 
     def with_paths(self, tree: Tree) -> Self:
-        """Each with the path of the file that it is in, as `path`.
+        """Each with the path of the file that it is in, as `path`, and who wrote it, as `authors`.
 
         Not as a join: the planner, who doesn't know how few files of other tenants there may be, would expect that few
         blocks pass it.
         """
         file = File.objects.of(tree).filter(pk=OuterRef("file_id"))
-        return self.annotate(path=Subquery(file.values("path")))
+        authors = RawSQL(authors_sql("tree_block"), [tree.tenant_id] * AUTHORS, models.TextField())
+        return self.annotate(path=Subquery(file.values("path")), authors=authors)
+
+    def read(self) -> list[EntryRow]:
+        """The entries of a queryset `with_paths`."""
+        return [EntryRow(*values) for values in self.values_list(*EntryRow._fields)]
 
     def searched(self) -> Self:
         """The same rows by way of a view that leaves full text and LIKE their indexes: see `memsvc.database.rights`."""
@@ -269,7 +328,10 @@ class Block(TreeRow):
     category = models.CharField(
         max_length=16, default="", blank=True, choices=[(c.value, c.value) for c in MemoryCategory]
     )
+    # Of an entry: by what it is ordered. That is what it says of itself, and where it says a time that was still to
+    # come, the moment at which it was written; then `claimed` is what it says.
     created = models.DateTimeField(null=True, blank=True)
+    claimed = models.DateTimeField(null=True, blank=True)
     source = models.TextField(default="", blank=True)
     confidence = models.CharField(
         max_length=6, default="", blank=True, choices=[(c.value, c.value) for c in Confidence]
@@ -291,6 +353,11 @@ class Block(TreeRow):
     spliced = models.SmallIntegerField(default=0)
     # The revision of each line, where some are older than the block and what they came from has been removed.
     line_revisions = ArrayField(models.BigIntegerField(), null=True, blank=True)
+
+    # Of an entry: the revision in which one of its id first came into the tree (0 where nobody can tell any more), and
+    # the one that last changed what it says; each only where it isn't `added_in`.
+    first_in = models.BigIntegerField(null=True, blank=True)
+    changed_in = models.BigIntegerField(null=True, blank=True)
 
     # No column: where its file is, if that was read along.
     path: str
@@ -363,6 +430,11 @@ class Block(TreeRow):
 
     def __str__(self) -> str:
         return self.entry_id or f"{self.kind} at {self.position}"
+
+    @property
+    def said(self) -> datetime | None:
+        """When an entry says that it was made, or a row of an index what it tells."""
+        return self.claimed or self.created
 
     @property
     def is_redacted(self) -> bool:
@@ -459,3 +531,27 @@ class Redaction(OfTenant):
 
     def __str__(self) -> str:
         return f"redaction of revision {self.number}"
+
+
+class Erasure(models.Model):
+    """The certificate of an erasure: what kind of thing went, when, by whom, and how much of it. Nothing else stays.
+
+    It refers to nothing that may go: it outlives the tree, and the tenant. It is added and never changed.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    tenant = models.ForeignKey(
+        Tenant, on_delete=models.DO_NOTHING, related_name="+", db_constraint=False, db_index=False
+    )
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=8)
+    actor_kind = models.CharField(max_length=8, choices=[(kind.value, kind.value) for kind in ActorKind])
+    # No name: that may be a person's.
+    actor_id = models.TextField()
+    counts = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        indexes = [models.Index(F("tenant"), F("id").desc(), name="erasure_newest")]
+
+    def __str__(self) -> str:
+        return f"erasure of a {self.kind}"

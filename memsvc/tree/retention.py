@@ -18,6 +18,7 @@ from memsvc.tree.history.blame import line_revisions
 from memsvc.tree.models import Block, File, Revision, Tree
 from memsvc.tree.scope import locked_transaction
 from memsvc.tree.snapshot import snapshot
+from tenants import audit
 from tenants.actors import SYSTEM
 from tenants.models import Tenant
 
@@ -70,6 +71,7 @@ def prune_to(
         if held.history_from < horizon:
             held.history_from = horizon
             held.save(update_fields=["history_from"])
+            audit.record(SYSTEM, "history.prune", held, tree_id=held.pk, revision=horizon)
     # From here on nothing reads what is about to go.
     progress("horizon")
     blocks = _removed(tree, _REMOVE_BLOCKS, held.history_from, lambda: progress("blocks"))

@@ -323,7 +323,7 @@ def forget(change: Change, paths: Iterable[str]) -> None:
     """Take the rows of files that are gone out of their routers."""
     by_index: dict[str, list[str]] = {}
     for path in paths:
-        if place := _place_of(path):
+        if place := place_of(path):
             by_index.setdefault(place[0], []).append(place[1])
     for index_path, relatives in by_index.items():
         index = files.find(change, index_path)
@@ -333,7 +333,7 @@ def forget(change: Change, paths: Iterable[str]) -> None:
                 files.drop_blocks(change, index, gone)
 
 
-def _place_of(path: str) -> tuple[str, str] | None:
+def place_of(path: str) -> tuple[str, str] | None:
     """The router that has a row for a file, and the row's path. The root's index has one for each other router."""
     if path in INDEXES[1:]:
         return INDEXES[0], path.removeprefix(MEMORY_ROOT)
@@ -422,7 +422,7 @@ def described(change: Change, file: File) -> RowUpdate:
 def row_of_file(file: File) -> RowUpdate:
     """The same, with no regard to when the file disappears."""
     entries = statements.last_entries(file, LOOKED_AT)
-    return _described(file, entries, "" if _newest(entries, with_summary=True) else _heading(file))
+    return described_from(file, entries, "" if _newest(entries, with_summary=True) else _heading(file))
 
 
 def described_by(change: Change, file: File, rows: Sequence[Block]) -> RowUpdate:
@@ -430,11 +430,14 @@ def described_by(change: Change, file: File, rows: Sequence[Block]) -> RowUpdate
     lasting = [row for row in reversed(rows) if is_visible(row, FOR_GOOD)]
     live = [row for row in lasting if row.kind == BlockKind.ENTRY and is_active(row)]
     first = lasting[-1] if lasting else None
-    update = _described(file, [live_entry(row) for row in live[:LOOKED_AT]], _heading_of(file.path, first))
+    update = described_from(
+        file, [live_entry(row) for row in live[:LOOKED_AT]], _heading_of(file.path, first)
+    )
     return replace(update, expires_at=files.last_expiry(change, file))
 
 
-def _described(file: File, entries: Sequence[LiveEntry], heading: str) -> RowUpdate:
+def described_from(file: File, entries: Sequence[LiveEntry], heading: str) -> RowUpdate:
+    """The same of a file with these entries, the last one first, and this heading."""
     newest = _newest(entries)
     described = _newest(entries, with_summary=True) or (None if heading else newest)
     description, origin = quoted(described) if described else (heading, Origin.FILE)

@@ -4,7 +4,7 @@
 is done in it becomes one revision, or none when nothing was changed or anything was raised.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,6 +28,8 @@ from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import Busy, TreeArchived, TreeError, TreeNotFound, Unavailable
 from memsvc.tree.models import Revision, Tree
+from tenants import audit
+from tenants.actors import Actor
 
 # Locks, deadlocks and serialisation: someone else was in the way.
 _BUSY_STATES = ("55P03", "40001", "40P01")
@@ -93,21 +95,29 @@ class Change:
 @contextmanager
 def read_transaction(access: Access) -> Iterator[None]:
     """One consistent moment of the tree, for as many statements as it takes."""
+    with tenant_snapshot(access.tree.tenant_id):
+        yield
+
+
+@contextmanager
+def tenant_snapshot(tenant_id: UUID) -> Iterator[None]:
+    """One consistent moment of all that a tenant has."""
     with _transaction():
         # Within an outer transaction the level can't be chosen any more; that one has its own moment.
         is_nested = len(connection.savepoint_ids) > 0 or len(connection.atomic_blocks) > 1
         enter = enter_tenant if is_nested else statements.enter_snapshot
-        enter(access.tree.tenant_id)
+        enter(tenant_id)
         yield
 
 
 @contextmanager
 def unit_of_work(
-    access: Access, action: str, *, message: str = "", dry_run: bool = False
+    access: Access, action: str, *, message: str = "", dry_run: bool = False, even_archived: bool = False
 ) -> Iterator[Change]:
     """Lock the tree, and keep what is done inside as its next revision.
 
-    A `dry_run` will be ended by an exception, after which the transaction around it goes on.
+    A `dry_run` will be ended by an exception, after which the transaction around it goes on. `even_archived` is for
+    what is owed to people, whatever a tenant has decided about a tree.
     Raises `ReadOnly` for an access that may not write, `Busy` when the lock is not to be had in time,
     `TreeArchived`, and `TreeNotFound` when the tree was deleted meanwhile; then nothing was changed.
     """
@@ -116,12 +126,21 @@ def unit_of_work(
         tree = statements.lock_tree(access.tree)
         if tree is None:
             raise TreeNotFound(access.tree.name)
-        if tree.archived_at is not None:
+        if tree.archived_at is not None and not even_archived:
             raise TreeArchived(tree.name)
         change = Change(tree=tree, access=access, at=datetime.now(tz=UTC), number=tree.revision + 1)
         yield change
         if change.made:
-            _record(change, action, message)
+            record_revision(
+                access.actor,
+                tree,
+                change.number,
+                action,
+                at=change.at,
+                message=message,
+                index_behind=change.index_behind,
+                superseded=change.superseded,
+            )
 
 
 @contextmanager
@@ -142,17 +161,29 @@ def unlocked_transaction(tree: Tree) -> Iterator[None]:
         yield
 
 
-def _record(change: Change, action: str, message: str) -> None:
+def record_revision(
+    actor: Actor,
+    tree: Tree,
+    number: int,
+    action: str,
+    *,
+    at: datetime,
+    message: str,
+    index_behind: bool,
+    superseded: Sequence[UUID] = (),
+) -> None:
+    """What ends every change of a locked tree: its revision, with its event in the audit."""
     revision = Revision.by(
-        change.access.actor,
-        tenant_id=change.tree.tenant_id,
-        tree_id=change.tree.pk,
-        number=change.number,
-        at=change.at,
+        actor,
+        tenant_id=tree.tenant_id,
+        tree_id=tree.pk,
+        number=number,
+        at=at,
         action=action,
         message=message,
     )
-    statements.record(revision, index_behind=change.index_behind, superseded=change.superseded)
+    statements.record(revision, index_behind=index_behind, superseded=superseded)
+    audit.record(actor, action, tree, tree_id=tree.pk, revision=number, at=at)
 
 
 @contextmanager

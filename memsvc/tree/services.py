@@ -344,11 +344,13 @@ def _told[R: Told](change: Change, step: Step[R]) -> R:
 
 @contextmanager
 def one_revision(
-    access: Access, action: str, message: str = "", *, dry_run: bool = False
+    access: Access, action: str, message: str = "", *, dry_run: bool = False, even_archived: bool = False
 ) -> Iterator[Change]:
     """A change at whose end the index files agree with the tree, also when an import left them behind."""
     message = checked_text(message, field="message", max_bytes=MAX_MESSAGE_BYTES)
-    with unit_of_work(access, action, message=message, dry_run=dry_run) as change:
+    with unit_of_work(
+        access, action, message=message, dry_run=dry_run, even_archived=even_archived
+    ) as change:
         yield change
         if change.made and change.tree.index_behind and not change.index_behind:
             router.complete(change)

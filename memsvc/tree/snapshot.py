@@ -15,7 +15,7 @@ from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import FileNotFound
 from memsvc.tree.files import rendered_lines, rendered_size
-from memsvc.tree.models import Block, BlockQuerySet, File, FileQuerySet, Revision, Tree
+from memsvc.tree.models import Block, BlockQuerySet, EntryRow, File, FileQuerySet, Revision, Tree
 from memsvc.tree.scope import read_transaction
 from memsvc.tree.visibility import is_visible, must_be_counted, visible
 
@@ -44,7 +44,7 @@ class Snapshot:
     def visible(self) -> Q:
         return visible(self.at)
 
-    def shows(self, block: Block) -> bool:
+    def shows(self, block: Block | EntryRow) -> bool:
         return is_visible(block, self.at)
 
     def blocks_of(self, file: File) -> BlockQuerySet:

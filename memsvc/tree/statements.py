@@ -6,7 +6,7 @@ the tree stays locked meanwhile. Everything that is not hot goes through the mod
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -19,7 +19,7 @@ from memsvc.format import BlockKind
 from memsvc.format.entries import trimmed_body
 from memsvc.format.terms import Terms, entry_terms
 from memsvc.tree.errors import TreeNotFound
-from memsvc.tree.models import Block, File, Revision, Tree
+from memsvc.tree.models import AUTHORS, Block, EntryRow, File, Revision, Tree, authors_sql
 from memsvc.tree.visibility import FOR_GOOD, active_sql, live_at_sql, visible_sql
 
 _ROWS_AT_ONCE = 200
@@ -172,7 +172,7 @@ _ENTRY = f"b.kind = 'entry' AND {visible_sql('b', FOR_GOOD)}"
 _HOLDS = f"{live_at_sql('b')} AND {_ENTRY} AND {active_sql('b')}"
 
 _LAST_ENTRIES = f"""
-SELECT created, summary, tags, left(text, {BEGINNING}) FROM tree_block b
+SELECT coalesce(claimed, created), summary, tags, left(text, {BEGINNING}) FROM tree_block b
 WHERE tenant_id = %s AND file_id = %s AND {_HOLDS}
 ORDER BY position DESC LIMIT %s
 """
@@ -187,12 +187,12 @@ def last_entries(file: File, limit: int) -> list[LiveEntry]:
 
 def live_entry(block: Block) -> LiveEntry:
     """The same of an entry that is at hand."""
-    assert block.created is not None  # every row of kind entry has one
-    return LiveEntry(block.created, block.summary, block.tags, block.text[:BEGINNING])
+    assert block.said is not None  # every row of kind entry has one
+    return LiveEntry(block.said, block.summary, block.tags, block.text[:BEGINNING])
 
 
 _EVER_SAID = f"""
-SELECT created, summary, tags, left(text, {BEGINNING}) FROM tree_block b
+SELECT coalesce(claimed, created), summary, tags, left(text, {BEGINNING}) FROM tree_block b
 WHERE tenant_id = %s AND file_id = %s AND kind = 'entry' AND strpos(search_text, %s) > 0 AND (NOT %s OR ({_HOLDS}))
 ORDER BY position DESC LIMIT 1000
 """
@@ -216,25 +216,51 @@ def ever_tagged(file: File, tags: Sequence[str]) -> set[str]:
         return {tag for (tag,) in cursor.fetchall()}
 
 
+_HAS_ID = f"""
+b.tenant_id = %s AND b.tree_id = %s AND b.entry_id = %s
+  AND b.kind = 'entry' AND NOT b.duplicate AND {live_at_sql("b")}
+"""
 _ENTRY_WITH_ID = f"""
 SELECT {columns(Block, "b")}, {columns(File, "f")}
 FROM tree_block b
 JOIN tree_file f ON f.tenant_id = b.tenant_id AND f.tree_id = b.tree_id AND f.id = b.file_id
-WHERE b.tenant_id = %s AND b.tree_id = %s AND b.entry_id = %s
-  AND b.kind = 'entry' AND NOT b.duplicate AND {live_at_sql("b")}
+WHERE {_HAS_ID}
 """
 
 
 def entry_with_id(tree: Tree, entry_id: str) -> Block | None:
     """The live entry that has an id, hidden or not, with its file."""
     row = one(_ENTRY_WITH_ID, [tree.tenant_id, tree.pk, entry_id])
-    return None if row is None else _block_with_file(row)
+    if row is None:
+        return None
+    block, file = instance(Block, row[:_BLOCK]), instance(File, row[_BLOCK:])
+    if block is not None and file is not None:
+        block.file, block.path = file, file.path
+    return block
+
+
+# The driver reads JSON by itself, where Django has it read binary JSON.
+_ENTRY_COLUMNS = ", ".join(
+    {"metadata": "b.metadata::json", "path": "f.path", "authors": authors_sql("b")}.get(name, f"b.{name}")
+    for name in EntryRow._fields
+)
+_READ_WITH_ID = f"""
+SELECT {_ENTRY_COLUMNS} FROM tree_block b
+JOIN tree_file f ON f.tenant_id = b.tenant_id AND f.tree_id = b.tree_id AND f.id = b.file_id
+WHERE {_HAS_ID}
+"""
+
+
+def read_with_id(tree: Tree, entry_id: str) -> EntryRow | None:
+    """The same for who only reads it, as it is now."""
+    row = one(_READ_WITH_ID, [*[tree.tenant_id] * AUTHORS, tree.tenant_id, tree.pk, entry_id])
+    return None if row is None else EntryRow(*row)
 
 
 # Key by key: for all at once the planner may think it cheaper to go through the tree's files, of which it knows no more
 # than how large they usually are.
-_BLOCKS_WITH_FILES = f"""
-SELECT {columns(Block, "b")}, {columns(File, "f")}
+_READ = f"""
+SELECT {_ENTRY_COLUMNS}
 FROM unnest(%s::uuid[]) AS wanted (id)
 CROSS JOIN LATERAL (
     SELECT * FROM tree_block WHERE tenant_id = %s AND tree_id = %s AND id = wanted.id OFFSET 0
@@ -245,20 +271,12 @@ CROSS JOIN LATERAL (
 """
 
 
-def blocks_with_files(tree: Tree, ids: Sequence[UUID]) -> dict[UUID, Block]:
-    """Blocks by their keys, each with the row that it refers to as its file; without those that are gone."""
+def read_entries(tree: Tree, ids: Sequence[UUID]) -> dict[UUID, EntryRow]:
+    """Entries by the keys of their blocks, each with the path that its file has now; without those that are gone."""
     with prepared() as cursor:
-        cursor.execute(_BLOCKS_WITH_FILES, [[*ids], *[tree.tenant_id, tree.pk] * 2])
-        rows = cursor.fetchall()
-    blocks = (_block_with_file(row) for row in rows)
-    return {block.pk: block for block in blocks if block is not None}
-
-
-def _block_with_file(row: Sequence[Any]) -> Block | None:
-    block, file = instance(Block, row[:_BLOCK]), instance(File, row[_BLOCK:])
-    if block is not None and file is not None:
-        block.file, block.path = file, file.path
-    return block
+        cursor.execute(_READ, [*[tree.tenant_id] * AUTHORS, [*ids], *[tree.tenant_id, tree.pk] * 2])
+        rows = [EntryRow(*row) for row in cursor.fetchall()]
+    return {row.id: row for row in rows}
 
 
 _LAST_REMOVALS = """
@@ -282,23 +300,47 @@ _INSERT_BLOCKS = f"INSERT INTO tree_block ({', '.join(_BLOCK_NAMES)}, tsv) VALUE
 _TSV = "to_tsvector(%s::regconfig, %s) || array_to_tsvector(%s::text[])"
 _BLOCK_VALUES = f"({', '.join(['%s'] * _BLOCK)}, NULL)"
 _ENTRY_VALUES = f"({', '.join(['%s'] * _BLOCK)}, {_TSV})"
+# The first of an entry's id, as far as the folder goes that its writer sees. Nobody is to learn by an id that they only
+# know by name who had something to do with it elsewhere.
+_FIRST_IN = """(
+    SELECT min(coalesce(b.first_in, b.added_in)) FROM tree_block b
+    WHERE b.tenant_id = %s AND b.tree_id = %s AND b.entry_id = %s AND b.kind = 'entry' AND (%s OR EXISTS (
+        SELECT FROM tree_file f WHERE f.tenant_id = b.tenant_id AND f.id = b.file_id
+          AND (f.path = %s OR f.path > %s COLLATE "C" AND f.path < %s COLLATE "C")
+    ))
+)"""
+_RETURNING_VALUES = (
+    f"({', '.join(_FIRST_IN if name == 'first_in' else '%s' for name in _BLOCK_NAMES)}, {_TSV})"
+)
 
 
-def insert_blocks(rows: Sequence[Block], *, language: str) -> None:
-    """Add rows, entries with the terms that they are found by in a language."""
+def insert_blocks(rows: Sequence[Block], *, language: str, known_below: str | None = None) -> None:
+    """Add rows, entries with the terms that they are found by in a language.
+
+    Entries may be there again, or have been, in files at or below a folder, `known_below`: they keep it in mind when
+    they came first. Without one they are new.
+    """
     for start in range(0, len(rows), _ROWS_AT_ONCE):
-        execute(*_insertion(rows[start : start + _ROWS_AT_ONCE], language))
+        execute(*_insertion(rows[start : start + _ROWS_AT_ONCE], language, known_below))
 
 
-def _insertion(rows: Sequence[Block], language: str) -> _Statement:
+def _insertion(rows: Sequence[Block], language: str, known_below: str | None = None) -> _Statement:
     values: list[object] = []
+    places: list[str] = []
     for row in rows:
-        stored = (getattr(row, name) for name in _BLOCK_NAMES)
-        values += [Jsonb(value) if isinstance(value, dict) else value for value in stored]
-        if row.kind == BlockKind.ENTRY:
+        is_entry = row.kind == BlockKind.ENTRY
+        returns = is_entry and known_below is not None
+        for name in _BLOCK_NAMES:
+            value = getattr(row, name)
+            if returns and name == "first_in":
+                values += [row.tenant_id, row.tree_id, row.entry_id, known_below == "/", known_below]
+                values += [f"{known_below}/", f"{known_below}0"]
+            else:
+                values.append(Jsonb(value) if isinstance(value, dict) else value)
+        if is_entry:
             found = terms_of(row)
             values += [language, found.words, found.exact]
-    places = [_ENTRY_VALUES if row.kind == BlockKind.ENTRY else _BLOCK_VALUES for row in rows]
+        places.append(_RETURNING_VALUES if returns else _ENTRY_VALUES if is_entry else _BLOCK_VALUES)
     return _INSERT_BLOCKS + ", ".join(places), values
 
 

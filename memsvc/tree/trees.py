@@ -1,7 +1,7 @@
 """Finding, making, describing, archiving and deleting a tenant's trees."""
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -23,8 +23,10 @@ from memsvc.tree.models import DEFAULT_LANGUAGE, Block, File, Tree
 from memsvc.tree.scope import locked_transaction
 from memsvc.tree.snapshot import snapshot
 from memsvc.tree.visibility import to_be_counted
+from tenants import audit
+from tenants.actors import SYSTEM, Actor
 from tenants.idempotency import forget_tree
-from tenants.models import Tenant
+from tenants.models import OneTree, Tenant
 
 DEFAULT_TREE = "default"
 MAX_NAME_BYTES = 255
@@ -42,21 +44,43 @@ class TreeSize:
     entries: int
 
 
-def tree_of(tenant: Tenant, name: str = DEFAULT_TREE) -> Tree:
-    """A tenant's tree by its exact name; the default one is made at its first use. Raises `TreeNotFound`."""
+def tree_of(tenant: Tenant, name: str = DEFAULT_TREE, *, only: Collection[UUID] | None = None) -> Tree:
+    """A tenant's tree by its exact name; the default one is made at its first use. Raises `TreeNotFound`.
+
+    With `only`, the ids of trees, there are no others, and none is made.
+    """
     tree = statements.tree_named(tenant.pk, unicodedata.normalize("NFC", name))
-    if tree is not None:
+    if tree is not None and (only is None or tree.pk in only):
         # Asked for later, it would have to be read inside a transaction that has entered it.
         tree.tenant = tenant
         return tree
-    if name != DEFAULT_TREE:
+    if name != DEFAULT_TREE or only is not None:
         raise TreeNotFound(name)
     with tenant_transaction(tenant.pk):
-        return Tree.objects.get_or_create(tenant=tenant, name=DEFAULT_TREE)[0]
+        tree, made = Tree.objects.get_or_create(tenant=tenant, name=DEFAULT_TREE)
+        if made:
+            audit.record(SYSTEM, "tree.create", tenant, tree_id=tree.pk)
+        return tree
+
+
+def tree_for_key(tenant: Tenant, name: str, *, only: Collection[UUID] | None = None) -> OneTree | None:
+    """To which tree a new key is limited; None for the empty name. As `tree_of`, so it raises `TreeNotFound`.
+
+    A key for a tree that is not there yet would open whatever somebody gives that name.
+    """
+    if not name:
+        return None
+    tree = tree_of(tenant, name, only=only)
+    return OneTree(tree.pk, tree.name)
 
 
 def create_tree(
-    tenant: Tenant, name: str, *, description: str = "", language: str = DEFAULT_LANGUAGE
+    tenant: Tenant,
+    name: str,
+    *,
+    description: str = "",
+    language: str = DEFAULT_LANGUAGE,
+    actor: Actor = SYSTEM,
 ) -> Tree:
     """A new, empty tree. The name is free text up to 255 bytes, and its own: raises `TreeExists`.
 
@@ -64,23 +88,29 @@ def create_tree(
     """
     name = unicodedata.normalize("NFC", checked_text(name, field="name", max_bytes=MAX_NAME_BYTES))
     description, language = _checked_description(description), _checked_language(language)
-    return _created(Tree(tenant=tenant, name=name, description=description, language=language))
+    return _created(Tree(tenant=tenant, name=name, description=description, language=language), actor)
 
 
 def create_store(
-    tenant: Tenant, title: str, *, description: str = "", metadata: Mapping[str, str] = NO_METADATA
+    tenant: Tenant,
+    title: str,
+    *,
+    description: str = "",
+    metadata: Mapping[str, str] = NO_METADATA,
+    actor: Actor = SYSTEM,
 ) -> Tree:
     """A new, empty tree with a title that need not be its own; its name is made from its id."""
     tree = Tree(tenant=tenant, title=title, description=_checked_description(description))
     tree.name = f"memstore_{tree.pk.hex}"
     tree.metadata = _patched({}, metadata)
-    return _created(tree)
+    return _created(tree, actor)
 
 
-def _created(tree: Tree) -> Tree:
+def _created(tree: Tree, actor: Actor) -> Tree:
     try:
         with tenant_transaction(tree.tenant_id):
             tree.save(force_insert=True)
+            audit.record(actor, "tree.create", Tenant(pk=tree.tenant_id), tree_id=tree.pk)
     except IntegrityError as error:
         raise TreeExists(tree.name) from error
     return tree
@@ -92,12 +122,12 @@ def list_trees(tenant: Tenant) -> list[Tree]:
 
 
 def trees_page(
-    tenant: Tenant, *, only: str | None = None, cursor: str | None = None, limit: int = 100
+    tenant: Tenant, *, only: Collection[UUID] | None = None, cursor: str | None = None, limit: int = 100
 ) -> Page[Tree]:
-    """A page of a tenant's trees by name, in code-point order; of the one named `only`, where it is given."""
+    """A page of a tenant's trees by name, in code-point order; of those with the ids `only`, where given."""
     trees = Tree.objects.filter(tenant=tenant).order_by("name")
     if only is not None:
-        trees = trees.filter(name=only)
+        trees = trees.filter(pk__in=only)
     if cursor is not None:
         trees = trees.filter(name__gt=after_text(cursor))
     with tenant_transaction(tenant.pk):
@@ -108,19 +138,19 @@ def trees_page(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreFilter:
-    """Which trees are wanted: the one with a name, archived ones too, and from when to when made (inclusive)."""
+    """Which trees are wanted: those with some ids, archived ones too, and from when to when made (inclusive)."""
 
-    name: str | None = None
+    only: Collection[UUID] | None = None
     archived: bool = False
     since: datetime | None = None
     until: datetime | None = None
 
 
-def store_with_id(tenant: Tenant, tree_id: UUID) -> Tree:
-    """A tree by its id. Raises `StoreNotFound`."""
+def store_with_id(tenant: Tenant, tree_id: UUID, *, only: Collection[UUID] | None = None) -> Tree:
+    """A tree by its id; with `only`, there are no others than those. Raises `StoreNotFound`."""
     with tenant_transaction(tenant.pk):
         tree = Tree.objects.filter(tenant=tenant, pk=tree_id).first()
-    if tree is None:
+    if tree is None or (only is not None and tree.pk not in only):
         raise StoreNotFound
     return tree
 
@@ -130,8 +160,8 @@ def stores_page(
 ) -> Page[Tree]:
     """A page of a tenant's trees, newest first."""
     trees = Tree.objects.filter(tenant=tenant).order_by("-created_at", "-pk")
-    if wanted.name is not None:
-        trees = trees.filter(name=wanted.name)
+    if wanted.only is not None:
+        trees = trees.filter(pk__in=wanted.only)
     if not wanted.archived:
         trees = trees.filter(archived_at=None)
     if wanted.since is not None:
@@ -208,6 +238,7 @@ def describe_tree(
             for block in Block.objects.of(tree).entries().iterator(chunk_size=500):
                 statements.set_terms(block, language=language)
             statements.count_entries(tree)
+        audit.record(access.actor, "tree.describe", tree, tree_id=tree.pk, revision=tree.revision)
     return tree
 
 
@@ -228,13 +259,14 @@ def archive_tree(access: Access) -> Tree:
         if tree.archived_at is None:
             tree.archived_at = timezone.now()
             tree.save(update_fields=["archived_at"])
+            audit.record(access.actor, "tree.archive", tree, tree_id=tree.pk, revision=tree.revision)
     return tree
 
 
 def delete_tree(access: Access) -> None:
     """Delete a tree with all its files and their history, and the stored answers that may quote from it.
 
-    Its name is free afterwards; keys that are limited to the name open whatever gets it next.
+    Its name is free afterwards. Keys that were limited to it open nothing more, whatever gets the name next.
     """
     require_whole(access)
     with locked_transaction(access.tree) as tree:
@@ -248,6 +280,9 @@ def delete_tree(access: Access) -> None:
             cursor.execute(
                 "DELETE FROM tree_tree WHERE tenant_id = %s AND id = %s", [tree.tenant_id, tree.pk]
             )
+        # Its own chain of events stays, and ends with this revision.
+        tenant = Tenant(pk=tree.tenant_id)
+        audit.record(access.actor, audit.TREE_DELETED, tenant, tree_id=tree.pk, revision=tree.revision)
 
 
 def require_whole(access: Access) -> None:

@@ -17,7 +17,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 if TYPE_CHECKING:
-    from memsvc.tree.models import Block, File, TreeRow
+    from memsvc.tree.models import Block, EntryRow, File, TreeRow
 
 # Instead of an instant: what is visible now and won't disappear by itself.
 FOR_GOOD: Final = None
@@ -62,7 +62,7 @@ def visible_sql(row: str, at: str | None) -> str:
     return never_expires if at is FOR_GOOD else f"({never_expires} OR {row}.expires_at > {at})"
 
 
-def is_visible(row: "Block", at: datetime | None) -> bool:
+def is_visible(row: "Block | EntryRow", at: datetime | None) -> bool:
     return row.expires_at is None if at is FOR_GOOD else not has_expired(row.expires_at, at)
 
 
@@ -77,7 +77,7 @@ def active_sql(row: str, revision: str | None = None) -> str:
     return active_now if revision is None else f"({active_now} OR {row}.superseded_in > {revision})"
 
 
-def is_active(row: "Block", revision: int | None = None) -> bool:
+def is_active(row: "Block | EntryRow", revision: int | None = None) -> bool:
     superseded_later = revision is not None and row.superseded_in is not None and row.superseded_in > revision
     return not row.superseded_by or superseded_later
 

@@ -1,9 +1,12 @@
 """What several commands take and print in the same way."""
 
+import getpass
 import sys
+from argparse import ArgumentParser
 
 from django.core.management.base import CommandError, OutputWrapper
 
+from tenants.actors import Actor, ActorKind
 from tenants.models import Tenant
 from tenants.services import all_tenants
 
@@ -22,6 +25,19 @@ def tenant_named(slug: str) -> Tenant:
             f"There is no tenant '{slug}'. {hint} Make it with: manage.py tenant_create {slug}"
         )
     return tenant
+
+
+def add_reason(parser: ArgumentParser) -> None:
+    parser.add_argument("--reason", default="", help="why you do it: stands in the tenant's audit, for good")
+
+
+def operator(reason: str = "") -> Actor:
+    """Whoever runs a command on this machine, by the account's name."""
+    try:
+        account = getpass.getuser()
+    except (KeyError, OSError):  # an account without a name, as in some containers
+        account = "operator"
+    return Actor(ActorKind.OPERATOR, account, account, reason=reason)
 
 
 class Progress:

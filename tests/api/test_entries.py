@@ -31,6 +31,9 @@ MEMBERS = {
     *("superseded_by", "is_active", "expires_at", "revision", "metadata"),
 }
 
+# What only reads tell.
+AUTHORS = {"written", "changed"}
+
 
 def ids(answer: Any) -> list[str]:
     assert answer.status_code == 200, answer.content
@@ -54,8 +57,8 @@ def test_an_entry_is_found_by_its_id(api: APIClient) -> None:
     answer = api.get(f"{ENTRIES}/{made['id']}")
     found = answer.json()
 
-    assert found.keys() == MEMBERS
-    assert found == {name: made[name] for name in MEMBERS}
+    assert found.keys() == MEMBERS | AUTHORS
+    assert {name: found[name] for name in MEMBERS} == {name: made[name] for name in MEMBERS}
     assert (found["summary"], found["tags"], found["source"]) == ("sum", ["a", "b"], "user")
     known = api.get(f"{ENTRIES}/{made['id']}", headers={"If-None-Match": answer.headers["ETag"]})
     assert known.status_code == 304
@@ -478,3 +481,30 @@ def test_a_key_for_a_folder_knows_no_entry_outside(api: APIClient, alice: Tenant
     assert problem(inside.get(f"{ENTRIES}/{made['id']}")) == (404, "entry_not_found")
     assert problem(post(inside, ENTRIES, category="facts", body="x")) == (403, "forbidden")
     assert ids(post(inside, SEARCH, query="outside")) == []
+
+
+def test_an_entry_tells_who_wrote_it_and_when(api: APIClient, alice: Tenant) -> None:
+    other = client_with(make_key(alice)[1])
+    made = add_entry(api, when="2126-01-01T00:00:00Z", metadata={"written": "by somebody else"})
+    put(other, FACTS[1:], raw(api, FACTS[1:]).decode().replace("Berlin", "Bonn"))
+
+    found = api.get(f"{ENTRIES}/{made['id']}").json()
+
+    revisions = {each["number"]: each for each in api.get("/v1/trees/default/revisions").json()["items"]}
+    for name, number in (("written", 1), ("changed", 2)):
+        made_by = revisions[number]
+        assert found[name] == {"revision": number} | {key: made_by[key] for key in ("at", "actor", "run_id")}
+    assert found["written"]["actor"] != found["changed"]["actor"]
+    assert found["metadata"] == {"written": "by somebody else"}
+    assert found["created"] == "2126-01-01T00:00:00Z"
+
+
+def test_a_time_to_come_is_listed_as_of_now(api: APIClient) -> None:
+    bodies = {"one": None, "two": "2126-01-01T00:00:00Z", "three": None}
+    made = [add_entry(api, body, **({"when": when} if when else {}))["id"] for body, when in bodies.items()]
+
+    assert ids(api.get(ENTRIES)) == made[::-1]
+    assert ids(api.get(ENTRIES, {"until": "2125-01-01T00:00:00Z"})) == made[::-1]
+    assert ids(api.get(ENTRIES, {"since": "2125-01-01T00:00:00Z"})) == []
+    page = api.get(ENTRIES, {"limit": 2}).json()
+    assert ids(api.get(ENTRIES, {"limit": 2, "cursor": page["next"]})) == made[:1]

@@ -25,6 +25,7 @@ def names(client: APIClient) -> list[str]:
 
 
 def test_a_key_is_made_and_shown_once(admin: APIClient) -> None:
+    post(admin, "/v1/trees", name="team")
     made = post(admin, KEYS, name="night shift", scopes=["write", "read"], tree="team", path_prefix="/a/")
     assert made.status_code == 201
     key = made.json()
@@ -196,3 +197,35 @@ def test_a_strangers_key_is_not_there(admin: APIClient, bob: Tenant) -> None:
     assert problem(admin.delete(f"{KEYS}/{foreign.pk}")) == (404, "key_not_found")
     assert problem(post(admin, f"{KEYS}/{foreign.pk}:rotate")) == (404, "key_not_found")
     assert client_with(text).get("/v1/me").status_code == 200
+
+
+def test_a_key_opens_its_tree_and_not_the_next_one_of_that_name(admin: APIClient) -> None:
+    post(admin, "/v1/trees", name="team")
+    made = post(admin, KEYS, name="team's", scopes=[*Scope], tree="team").json()
+    team = client_with(made["key"])
+    assert team.get("/v1/trees/team").status_code == 200
+    old_store = team.get("/v1/memory_stores").json()["data"][0]["id"]
+
+    assert admin.delete("/v1/trees/team?confirm=team").status_code == 200
+    post(admin, "/v1/trees", name="team")
+    new_store = admin.get("/v1/memory_stores").json()["data"][0]["id"]
+
+    assert problem(team.get("/v1/trees/team")) == (404, "tree_not_found")
+    assert problem(team.get("/v1/trees/team/files")) == (404, "tree_not_found")
+    assert team.get("/v1/trees").json()["items"] == []
+    assert team.get("/v1/memory_stores").json()["data"] == []
+    for store in (old_store, new_store):
+        assert team.get(f"/v1/memory_stores/{store}/memories").status_code == 404
+    assert problem(post(team, KEYS, name="b", scopes=["read"], tree="team")) == (404, "tree_not_found")
+    assert team.get("/v1/me").json()["tree"] == "team"
+    later = post(admin, KEYS, name="b", scopes=["read"], tree="team").json()
+    assert problem(team.get(f"{KEYS}/{later['id']}"))[0] == 404
+
+
+def test_a_key_for_a_tree_that_is_not_there_is_refused(admin: APIClient) -> None:
+    assert problem(post(admin, KEYS, name="a", scopes=["read"], tree="later")) == (404, "tree_not_found")
+    assert names(admin) == ["operator"]
+
+    made = post(admin, KEYS, name="a", scopes=["read"], tree="default").json()
+
+    assert client_with(made["key"]).get("/v1/trees/default").status_code == 200

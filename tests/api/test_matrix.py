@@ -30,6 +30,7 @@ EVERY_METHOD = [method.upper() for method in METHODS]
 # Bodies with which a call would succeed for the one whose tree it is.
 BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("v1/keys", "POST"): {"name": "new", "scopes": ["read"]},
+    ("v1/erasures", "POST"): {"tree": "default", "kind": "path", "value": "/secret.md"},
     ("v1/trees", "POST"): {"name": "new"},
     ("v1/trees/<str:tree>", "PATCH"): {"description": "overwritten"},
     ("v1/trees/<str:tree>:clone", "POST"): {"name": "copy"},

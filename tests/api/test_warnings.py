@@ -1,9 +1,13 @@
 """What a writer is told over REST about entries that can't be found."""
 
+from typing import Any
+
 import pytest
 from rest_framework.test import APIClient
 
+from tenants.models import Tenant
 from tests.api.support import BATCH, ENTRIES, FILES, add_entry, patch, post, put
+from tests.people import make_key
 
 FACTS = "memory/semantic_memory/facts.md"
 ENTRY = "---\nid: mem_1\ncreated: 2026-01-01\ncategory: facts\nsummary: short\n---\n\nBody.\n"
@@ -63,3 +67,32 @@ def test_what_is_as_it_should_be_has_no_warnings(api: APIClient) -> None:
     assert put(api, "notes/a.md", "# A\n\n---\n\nid of a thing: x\n").json()["warnings"] == []
     assert put(api, "notes/a.txt", ENTRY.replace("facts", "fact")).json()["warnings"] == []
     assert put(api, "notes/index.md", ENTRY.replace("facts", "fact")).json()["warnings"] == []
+
+
+def test_a_key_in_what_is_written_is_told_and_never_repeated(api: APIClient, alice: Tenant) -> None:
+    _, key = make_key(alice)
+    wrong = key[:-1] + ("A" if key[-1] != "A" else "B")
+
+    def told(answer: Any) -> list[tuple[str, int, str]]:
+        assert key not in str(answer["warnings"])
+        return [(each["path"], each["line"], each["code"]) for each in answer["warnings"]]
+
+    for path in ("notes/a.txt", "memory/a.md", "memory/index.md"):
+        assert told(put(api, path, f"one\ntwo {key}.\nthree {wrong}\n").json()) == [
+            (f"/{path}", 2, "holds_key")
+        ]
+        patch(api, path, append="four\n")
+    assert told(patch(api, "notes/a.txt", old_string="four", new_string=key).json())[1:] == [
+        ("/notes/a.txt", 4, "holds_key")
+    ]
+    put(api, FACTS, ENTRY)
+    added = add_entry(api, f"The key is\n{key}\nand no other.")
+    successor = post(api, f"{ENTRIES}/{added['id']}:supersede", body=f"It is {key}", title="x").json()
+    lines = api.get(f"{FILES}/{FACTS}").json()["content"].split("\n")
+    for answer in (added, successor):
+        [(path, _, code)] = told(answer)
+        assert (path, code) == (f"/{FACTS}", "holds_key")
+    assert [n for n, line in enumerate(lines, start=1) if key in line] == [
+        added["warnings"][0]["line"] + 1,
+        successor["warnings"][0]["line"],
+    ]

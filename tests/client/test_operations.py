@@ -59,6 +59,9 @@ READS = [
     Case("getKeys", "list_keys"),
     Case("getKey", "get_key", lambda known: {"key_id": known.key}),
     Case("getUsage", "usage", lambda known: DAYS),
+    Case("getAudit", "list_audit", lambda known: {"action": "file.write", "limit": 2}),
+    Case("getAuditExport", "export_audit"),
+    Case("getErasures", "list_erasures"),
     Case("getFiles", "list_files", lambda known: {"prefix": "/", "limit": 2}),
     Case("getFiles", "iter_files", lambda known: {"prefix": "/memory", "revision": 2}),
     Case("getFiles", "list_folder", lambda known: {"folder": "/memory"}),
@@ -102,6 +105,7 @@ WRITES = [
     Case("postKeys", "create_key", lambda known: {"name": "night shift", "scopes": ["read"]}),
     Case("postRotateKey", "rotate_key", lambda known: {"key_id": known.key, "overlap_hours": 1}),
     Case("deleteKey", "revoke_key", lambda known: {"key_id": known.key}),
+    Case("postErasures", "erase", lambda known: {"kind": "entry", "value": known.entry}),
     Case("putFile", "write_file", lambda known: {"path": "/b.md", "content": "b\n", "message": "why"}),
     Case("putFile", "write_file", lambda known: {"path": "/b.md", "content": "b\n", "create_only": True}),
     Case(

@@ -88,6 +88,8 @@ def test_an_entry_stands_flat_among_the_members_of_what_has_it() -> None:
         ("path", "/memory/facts.md"),
         ("expires_at", None),
         ("revision", 7),
+        ("written", None),
+        ("changed", None),
     ]
     assert from_json(EntryRead, sent) == EntryRead(ENTRY, {"n": 3}, "/memory/facts.md", None, 7)
 

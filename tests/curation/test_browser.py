@@ -9,9 +9,9 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
-from tenants.authentication import key_in_header
 from tenants.models import User
 from tests.curation.conftest import House, make_house
+from tests.people import opening
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DRIVER = shutil.which("chromedriver")
@@ -52,7 +52,7 @@ def test_a_person_logs_in_makes_a_key_and_opens_a_file(
 ) -> None:
     log_in(browser, live_url)
     key_text = make_a_key(browser, live_url, house)
-    key = key_in_header(f"Bearer {key_text}")
+    key = opening(key_text)
     assert key is not None
     assert (key.tenant, key.scopes) == (house.tenant, ["read"])
 

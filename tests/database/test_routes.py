@@ -12,18 +12,20 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from memsvc import jobs
+from memsvc.contract.erasures import ErasureKind, ErasureRequest
 from memsvc.recall import ann_index, vectors
 from memsvc.recall.accesses import ACCESS_COUNTS
 from memsvc.recall.search import Mode, Query, search
 from memsvc.tree import reads, services, trees
 from memsvc.tree.access import Access
+from memsvc.tree.erasure import erase
 from memsvc.tree.history.redaction import redact_version
 from memsvc.tree.models import Block, File
 from memsvc.tree.operations import AddEntry
 from memsvc.tree.reads import EntryFilter
 from memsvc.tree.trees import tree_of
 from tenants import idempotency
-from tenants.authentication import valid_key
+from tenants.authentication import key_with_text
 from tenants.last_use import LAST_USES
 from tenants.models import StoredAnswer
 from tenants.scopes import Scope
@@ -54,7 +56,7 @@ def bob() -> Access:
 MORE: dict[str, Callable[[Access], object]] = {
     **ACTS,
     "first use of a tree": lambda bob: tree_of(make_tenant("carol")),
-    "key": lambda bob: valid_key(make_key(bob.tree.tenant, Scope.READ)[1]),
+    "key": lambda bob: key_with_text(make_key(bob.tree.tenant, Scope.READ)[1]),
     "add to an old file": lambda bob: add(bob, "More.", tags=("a",)),
     "add a procedure": lambda bob: add(bob, "Step by step.", "procedure", title="Deploy"),
     "add for a while": lambda bob: add(bob, "Soon gone.", expires_at=in_days(1)),
@@ -69,7 +71,20 @@ MORE: dict[str, Callable[[Access], object]] = {
     "measure a part": lambda bob: trees.measure(Access(bob.tree, bob.actor, prefix="/memory")),
     "delete the tree": lambda bob: trees.delete_tree(bob),
     "redact": lambda bob: redacted(bob),
+    "erase a path": lambda bob: erased(bob, ErasureKind.PATH, "/secret.md"),
+    "erase an entry": lambda bob: erased(bob, ErasureKind.ENTRY, "mem_same"),
+    "erase the tree": lambda bob: erased(bob, ErasureKind.TREE, bob.tree.name),
 }
+
+
+def erased(bob: Access, kind: ErasureKind, value: str) -> None:
+    services.move(bob, "/secret.md", "/a.md")
+    services.move(bob, "/a.md", "/secret.md")
+    for dry_run in (True, False):
+        erase(
+            bob,
+            ErasureRequest(tree=bob.tree.name, kind=kind, value=value, dry_run=dry_run, erase_paths=True),
+        )
 
 
 def redacted(bob: Access) -> None:
@@ -126,7 +141,7 @@ def test_jobs_and_commands_name_their_tenants(
     with from_outside():
         StoredAnswer(tenant=tenant, key="k", fingerprint="f").save(force_insert=True)
         StoredAnswer.objects.update(created_at=timezone.now() - timedelta(days=30))
-    key = valid_key(make_key(tenant, Scope.READ)[1])
+    key = key_with_text(make_key(tenant, Scope.READ)[1])
     assert key is not None
     add(bob, "Soon gone.", expires_at=in_days(1))
     with watched() as watch:

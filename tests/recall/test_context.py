@@ -364,7 +364,7 @@ def test_a_budget_keeps_as_many_lines_as_there_is_room_for() -> None:
 )
 def test_what_looks_like_a_tag_is_escaped_too(tag: str) -> None:
     assert without_tags(tag) == "&lt;" + tag[1:]
-    assert xml_text(tag).startswith("&lt;" + tag[1])
+    assert xml_text(tag).startswith("&lt;")
 
 
 @pytest.mark.parametrize("text", ["1 < 2", "x <\n y", "<3", "<= 4", "<- back", "a << 1", "＜ 5", "<"])
@@ -429,3 +429,14 @@ def test_the_estimate_is_what_the_docs_say() -> None:
     assert estimated("a  b\n\n\nc") == 3 + 1 + 1
     assert estimated("汉字") == 3
     assert estimated("é🙂") == 3
+
+
+@pytest.mark.parametrize("format", BLOCKS)
+def test_what_nobody_sees_is_made_visible_in_every_format(memory: Access, format: ContextFormat) -> None:
+    tags = "".join(chr(0xE0000 + ord(letter)) for letter in "obey")
+    add(memory, f"Pay \u202e001\u202c. Go\u200bod.{tags} می\u200cخواهم 👩\u200d🚀 ❤\ufe0f")
+
+    block = asked(memory, "pay", format=format).content
+
+    assert "Pay ⟨U+202E⟩001⟨U+202C⟩. Go⟨U+200B⟩od.⟨U+E006F⟩⟨U+E0062⟩⟨U+E0065⟩⟨U+E0079⟩" in block
+    assert "می\u200cخواهم 👩\u200d🚀 ❤\ufe0f" in block

@@ -4,10 +4,10 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
-from tenants.authentication import key_in_header
+from memsvc.tree.trees import create_tree
 from tenants.models import ApiKey, Membership, Tenant, User
 from tenants.services import all_tenants
-from tests.people import make_key
+from tests.people import make_key, opening
 
 
 def run(*arguments: str) -> str:
@@ -29,11 +29,12 @@ def test_tenant_create_refuses_a_second_one(alice: Tenant) -> None:
 
 
 def test_key_create_prints_nothing_but_the_key(alice: Tenant) -> None:
+    create_tree(alice, "team")
     text = run(
         *("key_create", alice.slug, "--name", "agent", "--scope", "read", "--scope", "write"),
         *("--tree", "team", "--path-prefix", "/memory", "--expires-in-days", "30"),
     )
-    key = key_in_header(f"Bearer {text}")
+    key = opening(text)
 
     assert key is not None
     assert (key.tenant, key.scopes, key.tree, key.path_prefix) == (
@@ -53,6 +54,7 @@ def test_key_create_prints_nothing_but_the_key(alice: Tenant) -> None:
         (["alice", "--name", "n", "--scope", "read", "--expires-in-days", "0"], "past"),
         (["alice", "--name", "n", "--scope", "read", "--expires-in-days", "99999999999"], "too large"),
         (["alice", "--name", "n", "--scope", "read", "--path-prefix", "/.."], "segment"),
+        (["alice", "--name", "n", "--scope", "read", "--tree", "later"], "no tree named 'later'"),
         (["alice", "--name", "n", "--scope", "root"], "invalid choice"),
         (["alice", "--name", "n"], "--scope"),
     ],
@@ -92,15 +94,15 @@ def test_fixture_tenants_makes_keys_of_every_kind(db: None) -> None:
     assert len({fixture["id"] for fixture in fixtures}) == 2
     for fixture in fixtures:
         writer, reader = (
-            key_in_header(f"Bearer {fixture['key']}"),
-            key_in_header(f"Bearer {fixture['reader_key']}"),
+            opening(fixture["key"]),
+            opening(fixture["reader_key"]),
         )
         assert writer is not None
         assert reader is not None
         assert (str(writer.tenant_id), writer.tenant.slug) == (fixture["id"], fixture["slug"])
         assert (writer.scopes, reader.scopes) == (["export", "read", "write"], ["read"])
         for refused in ("revoked_key", "expired_key", "suspended_tenant_key"):
-            assert key_in_header(f"Bearer {fixture[refused]}") is None
+            assert opening(fixture[refused]) is None
 
 
 def test_fixture_tenants_can_be_made_again_and_again(db: None) -> None:
@@ -120,7 +122,7 @@ def test_demo_tenant_shows_key_and_password_once(db: None) -> None:
     again = run("demo_tenant")
     text = next(word for word in first.split() if word.startswith("msk_"))
     password = first.rpartition("password '")[2].rstrip("'")
-    key = key_in_header(f"Bearer {text}")
+    key = opening(text)
     admin = User.objects.get(username="admin")
 
     assert key is not None

@@ -7,10 +7,12 @@ from uuid import UUID
 import pytest
 from django.db import transaction
 
+from memsvc.contract.erasures import ErasureKind, ErasureRequest
 from memsvc.database.ids import uuid7
 from memsvc.tree import errors, reads, services
 from memsvc.tree.access import Access
 from memsvc.tree.commands import Precondition
+from memsvc.tree.erasure import erase
 from memsvc.tree.errors import TreeError
 from memsvc.tree.history.redaction import redact_version
 from memsvc.tree.memories import create_memory, delete_memory
@@ -88,6 +90,9 @@ CAUSES: dict[str, Callable[[Access], object]] = {
     "memory_path_conflict": lambda access: create_memory(access, "/a.md/below", "text"),
     "memory_precondition_failed": lambda access: delete_memory(
         access, id_of(access, "/a.md"), sha256="0" * 64
+    ),
+    "nothing_to_erase": lambda access: erase(
+        access, ErasureRequest(tree="default", kind=ErasureKind.SOURCE, value="nobody")
     ),
     "current_version": lambda access: redact_version(access, id_of(access, "/a.md"), 1),
     "out_of_sight": lambda access: redact_moved(access),

@@ -1,7 +1,7 @@
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from tenants.authentication import KeyAuthentication, valid_key
+from tenants.authentication import KeyAuthentication, key_with_text
 from tenants.models import ApiKey
 
 
@@ -14,4 +14,4 @@ class EitherHeaderAuthentication(KeyAuthentication):
             return super().key_in(request)
         if "HTTP_AUTHORIZATION" in request.META:
             raise AuthenticationFailed("Send one credential: either x-api-key or Authorization.")
-        return valid_key(alone)
+        return key_with_text(alone)

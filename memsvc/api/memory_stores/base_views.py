@@ -12,9 +12,8 @@ from memsvc.api.memory_stores.authentication import EitherHeaderAuthentication
 from memsvc.api.memory_stores.serializers import MAX_LISTED_IN_FULL, BaseQuery, View
 from memsvc.api.problems import InvalidRequest
 from memsvc.api.serializers import Query
-from memsvc.api.views import METHODS, TenantView, access_of, opens
+from memsvc.api.views import METHODS, TenantView, access_of
 from memsvc.tree.access import Access
-from memsvc.tree.errors import StoreNotFound
 from memsvc.tree.results import Memory
 from memsvc.tree.trees import store_with_id
 
@@ -68,10 +67,8 @@ class StoreView(BaseView):
 
     @cached_property
     def access(self) -> Access:
-        tree = store_with_id(self.caller.tenant, ids.tree_of(self.kwargs["store_id"]))
-        if not opens(self.caller.key, tree.name):
-            raise StoreNotFound
-        return access_of(self.caller, tree)
+        tree_id, key = ids.tree_of(self.kwargs["store_id"]), self.caller.key
+        return access_of(self.caller, store_with_id(self.caller.tenant, tree_id, only=key.only_trees))
 
     @property
     def store(self) -> UUID:

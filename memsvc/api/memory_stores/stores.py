@@ -21,7 +21,7 @@ class MemoryStoresView(BaseView):
 
     def get(self, request: Request) -> Response:
         wanted = StoreFilter(
-            name=self.caller.key.tree or None,
+            only=self.caller.key.only_trees,
             archived=self.params["include_archived"],
             since=self.params["created_at[gte]"],
             until=self.params["created_at[lte]"],
@@ -37,6 +37,7 @@ class MemoryStoresView(BaseView):
             data["name"],
             description=data["description"],
             metadata=data["metadata"],
+            actor=self.caller.actor,
         )
         return Response(answers.store(made))
 

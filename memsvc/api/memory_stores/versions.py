@@ -14,7 +14,7 @@ from tenants.actors import ActorKind
 from tenants.scopes import Scope
 
 # Whom an `api_key_id` may name.
-_API_ACTORS = (ActorKind.KEY, ActorKind.JOB, ActorKind.SYSTEM)
+_API_ACTORS = (ActorKind.KEY, ActorKind.JOB, ActorKind.OPERATOR, ActorKind.SYSTEM)
 
 
 class MemoryVersionsView(StoreView):

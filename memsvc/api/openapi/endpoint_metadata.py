@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from memsvc.api import serializers
+from memsvc.api.erasures import ErasureInput
 from memsvc.api.keys import KeyInput, RotateInput
 from memsvc.api.openapi.schemas import BYTES
 from memsvc.api.serializers import Input
@@ -21,8 +22,10 @@ from memsvc.contract.accounts import (
     TreeInfo,
     UsagePage,
 )
+from memsvc.contract.audit import AuditEventRead
 from memsvc.contract.context import Context
 from memsvc.contract.entries import (
+    Authorship,
     EntryAccesses,
     EntryRead,
     EntryRetired,
@@ -30,6 +33,7 @@ from memsvc.contract.entries import (
     HitsPage,
     RouterIndex,
 )
+from memsvc.contract.erasures import Erased, ErasureCertificate
 from memsvc.contract.files import (
     BatchResult,
     Deleted,
@@ -86,6 +90,13 @@ _LISTED = {
     "lines": 14,
     "revision": 7,
 } | _WHOSE
+_ERASURE = {
+    "id": "019cb5d0-6a1e-7b3f-8c2d-4e5f60718293",
+    "at": "2026-03-05T08:00:00Z",
+    "kind": "entry",
+    "actor": {"kind": "key", "id": "019cb5cf-0d3a-7c11-9a55-1b2c3d4e5f60"},
+    "counts": {"entry": 1, "message": 1, "vector": 1},
+}
 _TREE = {
     "name": "default",
     "description": "",
@@ -113,7 +124,18 @@ _ENTRY = {
     "expires_at": None,
     "revision": 7,
 }
-_HIT = _ENTRY | {
+_AUTHORSHIP = to_json(
+    Authorship(
+        revision=7,
+        at=datetime(2026, 3, 2, 10, 30, tzinfo=UTC),
+        actor_kind="key",
+        actor_id="019c0000-0000-7000-8000-000000000001",
+        actor_name="support agent",
+        run_id="run-17",
+    )
+)
+_ENTRY_READ = _ENTRY | {"written": _AUTHORSHIP, "changed": _AUTHORSHIP}
+_HIT = _ENTRY_READ | {
     "score": 1.75,
     "parts": {"bm25": 4.2, "similarity": 0.71, "neighbours": 0.0, "title": 0.15, "confidence": 1.02},
     "highlights": [{"text": "ACME moved to Berlin.", "ranges": [[0, 4]]}],
@@ -235,6 +257,67 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
             "next": None,
             "stored": {"trees": 3, "files": 40, "entries": 900, "bytes": 262144},
         },
+    ),
+    ("AuditView", "GET"): Endpoint(
+        summary="List what was done and what was refused",
+        answers={200: Page[AuditEventRead]},
+        answered={
+            "items": [
+                {
+                    "chain": "019c0000-0000-7000-8000-000000000009",
+                    "number": 7,
+                    "digest": "9f2c1d0e5b7a48c6d3e1f0a9b8c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a1b0c9",
+                    "at": "2026-03-05T08:00:00Z",
+                    "action": "entry.add",
+                    "outcome": "done",
+                    "times": 1,
+                    "actor": {"kind": "key", "id": _KEY["id"], "name": _KEY["name"]},
+                    "address": "203.0.113.7",
+                    "request_id": "4f1d2c3b5a697887",
+                    "tree_id": "019c0000-0000-7000-8000-000000000009",
+                    "tree": "default",
+                    "revision": 7,
+                    "object": "",
+                    "reason": "",
+                }
+            ],
+            "next": None,
+        },
+        refusals=(404,),
+    ),
+    ("AuditExportView", "GET"): Endpoint(
+        summary="Export the whole audit as JSON Lines",
+        answers={200: BYTES},
+        media=("application/jsonl",),
+        answered="(an event a line, chain by chain)",
+        refusals=(404,),
+    ),
+    ("ErasuresView", "GET"): Endpoint(
+        summary="List what was erased",
+        answers={200: Page[ErasureCertificate]},
+        answered={"items": [_ERASURE], "next": None},
+    ),
+    ("ErasuresView", "POST"): Endpoint(
+        summary="Erase for good",
+        body=ErasureInput,
+        answers={200: Erased},
+        example={
+            "tree": "default",
+            "kind": "entry",
+            "value": "mem_2026-03-01_0f3a9c1d2e4b5a67",
+            "dry_run": True,
+        },
+        answered={
+            "dry_run": True,
+            "revision": 12,
+            "places": [
+                {"place": "entry", "where": "/memory/semantic_memory/facts.md", "count": 1},
+                {"place": "message", "where": "7", "count": 1},
+                {"place": "vector", "where": "", "count": 1},
+            ],
+            "certificate": None,
+        },
+        refusals=(404, 409),
     ),
     ("TreesView", "GET"): Endpoint(
         summary="List the trees that the key opens",
@@ -391,7 +474,7 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
     ("EntriesView", "GET"): Endpoint(
         summary="List entries",
         answers={200: Page[EntryRead]},
-        answered={"items": [_ENTRY], "next": None},
+        answered={"items": [_ENTRY_READ], "next": None},
         refusals=(404, 410),
     ),
     ("EntriesView", "POST"): Endpoint(
@@ -411,7 +494,7 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
     ("EntryView", "GET"): Endpoint(
         summary="Read an entry",
         answers={200: EntryRead},
-        answered=_ENTRY,
+        answered=_ENTRY_READ,
         refusals=(404, 410),
         conditions=("If-None-Match",),
     ),
@@ -495,7 +578,7 @@ ENDPOINTS: dict[tuple[str, str], Endpoint] = {
         answers={200: Items[EntryRead]},
         answered={
             "items": [
-                _ENTRY
+                _ENTRY_READ
                 | {
                     "category": "events",
                     "kind": "episodic",

@@ -4,7 +4,15 @@ from typing import Any
 
 from memsvc.contract.accounts import DayUsage, KeyInfo, Me, NewKey, Stored, TreeDetail, TreeInfo
 from memsvc.contract.context import Context
-from memsvc.contract.entries import EntryAccesses, EntryRead, EntryRetired, EntryWritten, Hit, RouterIndex
+from memsvc.contract.entries import (
+    Authorship,
+    EntryAccesses,
+    EntryRead,
+    EntryRetired,
+    EntryWritten,
+    Hit,
+    RouterIndex,
+)
 from memsvc.contract.files import (
     BatchResult,
     Deleted,
@@ -67,6 +75,7 @@ NAMES: dict[Any, str] = {
     Moved: "Moved",
     Uploaded: "Uploaded",
     Downloaded: "Downloaded",
+    Authorship: "Authorship",
     EntryRead: "Entry",
     Hit: "Hit",
     Context: "Context",

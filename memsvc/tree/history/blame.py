@@ -41,7 +41,7 @@ def blame(access: Access, path: str, *, revision: int | None = None) -> Blame:
             for text, number in marks[row.pk]
         ]
         numbers = {number for _, number, _ in lines}
-        revisions = revisions_read(access.tree, numbers)
+        revisions = revisions_read(now, numbers)
     return Blame(path, list(_blamed(lines)), revisions)
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 from memsvc.contract.history import RevisionRead
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import content
-from memsvc.tree.history.timeline import Places, held, read_revision, touched
+from memsvc.tree.history.timeline import Places, held, read_revisions, touched
 from memsvc.tree.models import File, Revision
 from memsvc.tree.snapshot import Snapshot, snapshot
 
@@ -46,7 +46,9 @@ def _steps(now: Snapshot) -> Iterator[Step]:
     revisions = Revision.objects.of(tree).order_by("number")
     if oldest:
         live = {file.content_id for file in File.objects.of(tree).live_at(oldest)}
-        yield _step(now, revisions.get(number=oldest), live, Places(now, live))
+        first = revisions.get(number=oldest)
+        [read] = read_revisions(now, [first])
+        yield _step(now, read, live, Places(now, live))
         revisions = revisions.filter(number__gt=oldest)
     if now.revision is not None:
         revisions = revisions.filter(number__lte=now.revision)
@@ -55,19 +57,19 @@ def _steps(now: Snapshot) -> Iterator[Step]:
         for number, file_id in touched(tree, range(some[0].number, some[-1].number + 1)):
             ids[number].add(file_id)
         places = Places(now, set().union(*ids.values()))
-        for row in some:
-            yield _step(now, row, ids[row.number], places)
+        for read in read_revisions(now, some):
+            yield _step(now, read, ids[read.number], places)
 
 
-def _step(now: Snapshot, row: Revision, ids: set[UUID], places: Places) -> Step:
-    number = row.number
+def _step(now: Snapshot, revision: RevisionRead, ids: set[UUID], places: Places) -> Step:
+    number = revision.number
     # Of what was before the oldest revision nothing can be told.
     known = ids if number > now.tree.history_from else set[UUID]()
     before = {path for file_id in known if (path := places.in_sight(file_id, number - 1))}
     after = {path: file_id for file_id in ids if (path := places.path(file_id, number))}
     (blocks,) = held(now, after.values(), number) if after else ({},)
     return Step(
-        revision=read_revision(row),
+        revision=revision,
         gone=sorted(before - after.keys()),
         written=[(path, content(blocks.get(after[path], ()), number)) for path in sorted(after)],
     )

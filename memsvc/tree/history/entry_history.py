@@ -29,7 +29,7 @@ def entry_history(access: Access, entry_id: str) -> list[EntryVersion]:
         if not any(block.entry_id == entry_id for _, _, _, block in states):
             raise EntryNotFound(entry_id)
         states.sort(key=lambda state: (state[0], state[1] == "superseded"))
-        revisions = revisions_read(access.tree, {number for number, _, _, _ in states})
+        revisions = revisions_read(now, {number for number, _, _, _ in states})
         return [
             EntryVersion(revisions[number], action, path, entry_of(block, number), block.metadata)
             for number, action, path, block in states

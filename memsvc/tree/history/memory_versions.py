@@ -19,7 +19,7 @@ from memsvc.tree.blocks import rendered
 from memsvc.tree.cursors import after_version, cursor_of_version
 from memsvc.tree.errors import VersionNotFound
 from memsvc.tree.files import MAX_FILE_BYTES
-from memsvc.tree.history.timeline import Places, read_revision, touched
+from memsvc.tree.history.timeline import Places, read_revisions, touched
 from memsvc.tree.models import Block, BlockQuerySet, File, Redaction, Revision
 from memsvc.tree.results import MemoryVersion, RedactionRead, VersionsPage
 from memsvc.tree.snapshot import Snapshot, snapshot
@@ -226,7 +226,8 @@ def _versions(now: Snapshot, changes: Sequence[FileChanged], up_to: int | None) 
     redactions = {
         (row.file_id, row.number): RedactionRead(row.at, row.actor_kind, row.actor_id) for row in redacted
     }
-    for change in changes:
+    revisions = read_revisions(now, [change.revision for change in changes])
+    for change, revision in zip(changes, revisions, strict=True):
         redaction = redactions.get((change.file_id, change.number))
         held = None
         if redaction is None and change.after is not None:
@@ -235,7 +236,7 @@ def _versions(now: Snapshot, changes: Sequence[FileChanged], up_to: int | None) 
             held = held_by(of_file, change.as_of, up_to=up_to)
         yield MemoryVersion(
             memory=change.file_id,
-            revision=read_revision(change.revision),
+            revision=revision,
             operation=change.operation,
             path=None if redaction else change.after or change.before,
             text=held.text if held else None,

@@ -14,10 +14,11 @@ from memsvc.tree import statements
 from memsvc.tree.access import Access
 from memsvc.tree.errors import CurrentVersion, OutOfSight
 from memsvc.tree.history.memory_versions import find_change, numbers_of, read_version
-from memsvc.tree.models import Block, File, Redaction
+from memsvc.tree.models import Block, File, Redaction, Tree
 from memsvc.tree.results import MemoryVersion
 from memsvc.tree.scope import locked_transaction
 from memsvc.tree.snapshot import Snapshot, snapshot
+from tenants import audit
 from tenants.idempotency import redact_answers
 
 
@@ -49,6 +50,9 @@ def redact_version(access: Access, file_id: UUID, number: int) -> MemoryVersion:
         )
         _take_out(now, file_id)
         redact_answers(tree.tenant_id, tree.pk)
+        audit.record(
+            access.actor, "version.redact", tree, tree_id=tree.pk, revision=number, object_id=file_id
+        )
         return read_version(access, file_id, number)
 
 
@@ -59,9 +63,7 @@ def _take_out(now: Snapshot, file_id: UUID) -> None:
     closed = Block.objects.of(tree).filter(file_id=file_id, removed_in__isnull=False, size__gt=0)
     rows = closed.defer("head", "text", "raw", "search_text")
     gone = [row for row in rows if (held_in := _versions_with(row, numbers)) and held_in <= redacted]
-    # Not changed but replaced, so that whatever was derived from a row goes with it.
-    statements.delete_blocks(gone, tree.tenant_id)
-    statements.insert_blocks([_emptied(row) for row in gone], language=tree.language)
+    put_in_place(tree, gone, [emptied(row) for row in gone])
     # What emptied rows superseded is forgotten, unless what they did to an entry is found by it.
     every = Block.objects.of(tree)
     for row in every.filter(size=0).exclude(supersedes=""):
@@ -82,7 +84,13 @@ def _versions_with(row: Block, numbers: Sequence[int]) -> set[int]:
     return set(numbers[first : max(end, first + 1)])
 
 
-def _emptied(row: Block) -> Block:
+def put_in_place(tree: Tree, rows: Sequence[Block], others: Sequence[Block]) -> None:
+    """Let closed rows be others: not changed but replaced, so that whatever was derived from a row goes with it."""
+    statements.delete_blocks(rows, tree.tenant_id)
+    statements.insert_blocks(others, language=tree.language)
+
+
+def emptied(row: Block) -> Block:
     """What is left of a row: that something stood there, from when to when."""
     return Block(
         tenant_id=row.tenant_id,

@@ -28,7 +28,10 @@ def restore(change: Change, access: Access, revision: int, folder: str) -> set[s
     was, held = _held(as_of, then, same), _held(today, now, same)
     if not (same or was or held or folder in ("/", access.prefix)):
         raise FileNotFound(folder)
-    gone = [now[path] for path in held if path not in was]
+    # Of what is left of nothing it is only known that it was there: it neither comes back nor takes anything's place.
+    lost = {path for path, rows in was.items() if rows and all(row.is_redacted for row in rows)}
+    was = {path: rows for path, rows in was.items() if path not in lost}
+    gone = [now[path] for path in held if path not in was and path not in lost]
     if gone:
         files.close_files(change, gone)
     back: set[str] = set()

@@ -16,7 +16,7 @@ from memsvc.tree.blocks import entry_of, rendered
 from memsvc.tree.cursors import after_number, cursor_of_number
 from memsvc.tree.errors import RevisionNotFound
 from memsvc.tree.history.diffs import file_change
-from memsvc.tree.history.timeline import Places, read_revision, touched, touched_blocks
+from memsvc.tree.history.timeline import Places, read_revisions, touched, touched_blocks
 from memsvc.tree.models import Block, BlockQuerySet, File, Revision
 from memsvc.tree.snapshot import Snapshot, snapshot
 
@@ -39,11 +39,8 @@ def list_revisions(
         if cursor is not None:
             revisions = revisions.filter(number__lt=after_number(cursor))
         rows = list(revisions.order_by("-number")[: limit + 1])
-    page = rows[:limit]
-    return Page(
-        items=[read_revision(row) for row in page],
-        next=cursor_of_number(page[-1].number) if len(rows) > limit else None,
-    )
+        items = read_revisions(now, rows[:limit])
+    return Page(items, cursor_of_number(items[-1].number) if len(rows) > limit else None)
 
 
 def _wanted(now: Snapshot, wanted: RevisionFilter) -> QuerySet[Revision]:
@@ -104,8 +101,9 @@ def get_revision(access: Access, number: int) -> RevisionDetail:
         files = [file_change(before.get(file_id), after.get(file_id)) for file_id in ids]
         blocks = touched_blocks(access.tree, [number], counting=now.visible)
         entries = list(_entry_changes(blocks.entries(), number, before, after))
+        [revision] = read_revisions(now, [row])
     return RevisionDetail(
-        revision=read_revision(row),
+        revision=revision,
         files=sorted((file for file in files if file), key=lambda file: (file.path, file.action)),
         entries=sorted(entries, key=lambda entry: (entry.path, entry.entry_id)),
     )

@@ -6,7 +6,7 @@ its blocks refer to (`File.content_id`), which stays the same when it moves.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cached_property, reduce
 from operator import attrgetter, or_
 from typing import Final
@@ -157,15 +157,36 @@ def held(now: Snapshot, ids: Collection[UUID], *numbers: int) -> list[dict[UUID,
     return found
 
 
-def revisions_read(tree: Tree, numbers: Collection[int]) -> dict[int, RevisionRead]:
+def revisions_read(now: Snapshot, numbers: Collection[int]) -> dict[int, RevisionRead]:
     """Revisions by number, in that order."""
-    rows = Revision.objects.of(tree).filter(number__in=numbers).order_by("number")
-    return {row.number: read_revision(row) for row in rows}
+    rows = list(Revision.objects.of(now.access.tree).filter(number__in=numbers).order_by("number"))
+    return dict(zip((row.number for row in rows), read_revisions(now, rows), strict=True))
 
 
 # What is told of a revision has the names of the columns.
 _TOLD = attrgetter(*(each.name for each in fields(RevisionRead)))
 
 
-def read_revision(row: Revision) -> RevisionRead:
-    return RevisionRead(*_TOLD(row))
+def read_revisions(now: Snapshot, rows: Sequence[Revision]) -> list[RevisionRead]:
+    """What an access is told of revisions: their messages only where it sees every path that they touched.
+
+    A message may be about each of these paths. Of revisions up to the oldest that is kept they are no longer known.
+    """
+    read = [RevisionRead(*_TOLD(row)) for row in rows]
+    if now.access.prefix == "/":
+        return read
+    told = {each.number for each in read if each.message and each.number > now.tree.history_from}
+    found = touched(now.access.tree, told) if told else set()
+    stays: dict[UUID, list[File]] = defaultdict(list)
+    for placement in File.objects.of(now.access.tree).of_contents({file_id for _, file_id in found}):
+        stays[placement.content_id].append(placement)
+    for number, file_id in found:
+        # Where it stood in the revision, or until it.
+        paths = [
+            each.path
+            for each in stays[file_id]
+            if each.added_in <= number and (each.removed_in is None or each.removed_in >= number)
+        ]
+        if not paths or not all(map(now.access.sees, paths)):
+            told.discard(number)
+    return [each if each.number in told else replace(each, message="") for each in read]

@@ -1,5 +1,6 @@
 """Entries: one by its id, many by filters or words, newest first."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,7 +8,7 @@ from datetime import datetime
 from django.db.models import BooleanField, DateTimeField, F, Func, Q, UUIDField, Value
 from django.db.models.lookups import GreaterThan, LessThan
 
-from memsvc.contract.entries import EntryRead
+from memsvc.contract.entries import Authorship, EntryRead
 from memsvc.contract.files import Page
 from memsvc.format import (
     CATEGORY_KIND,
@@ -27,7 +28,7 @@ from memsvc.tree.blocks import entry_of
 from memsvc.tree.cursors import after_entry, cursor_of_entry
 from memsvc.tree.entries import entry_etag
 from memsvc.tree.errors import EntryNotFound
-from memsvc.tree.models import Block, BlockQuerySet, Revision
+from memsvc.tree.models import BlockQuerySet, EntryRow, Revision
 from memsvc.tree.reads.metadata import with_metadata
 from memsvc.tree.snapshot import Snapshot, snapshot
 from memsvc.tree.visibility import active
@@ -67,7 +68,7 @@ def get_entry(access: Access, entry_id: str, *, revision: int | None = None) -> 
     """The entry with an id, superseded or not. Of several that the access sees, the first in path order has it."""
     entry_id = _searchable(entry_id, "id")
     with snapshot(access, revision) as now:
-        block = statements.entry_with_id(access.tree, entry_id) if revision is None else None
+        block = statements.read_with_id(access.tree, entry_id) if revision is None else None
         is_seen = block is not None and now.shows(block) and access.sees(block.path)
         found = read_blocks(now, [block] if block and is_seen else _first_named(now, entry_id))
     if not found:
@@ -75,10 +76,10 @@ def get_entry(access: Access, entry_id: str, *, revision: int | None = None) -> 
     return found[0]
 
 
-def _first_named(now: Snapshot, entry_id: str) -> list[Block]:
+def _first_named(now: Snapshot, entry_id: str) -> list[EntryRow]:
     """The slow way: for earlier revisions, and where the entry that has the id is out of sight."""
     named = now.blocks().entries().filter(entry_id=entry_id)
-    blocks = list(_within(now, named, None).with_paths(now.access.tree))
+    blocks = _within(now, named, None).with_paths(now.access.tree).read()
     paths = _paths(now, blocks)
     return sorted(blocks, key=lambda block: (paths.get(block.file_id, block.path), block.position))[:1]
 
@@ -142,10 +143,10 @@ def _page(
             compared = GreaterThan if oldest_first else LessThan
             entries = entries.filter(Q(compared(Row(F("created"), F("pk")), place)))
         order = ("created", "pk") if oldest_first else ("-created", "-pk")
-        rows = list(entries.order_by(*order)[: limit + 1])
+        rows = entries.order_by(*order)[: limit + 1].read()
         items = read_blocks(now, rows[:limit])
     last = rows[limit - 1] if len(rows) > limit else None
-    return Page(items=items, next=cursor_of_entry(last.created, last.pk) if last and last.created else None)
+    return Page(items=items, next=cursor_of_entry(last.created, last.id) if last else None)
 
 
 def matching(now: Snapshot, wanted: EntryFilter) -> BlockQuerySet:
@@ -163,7 +164,9 @@ def matching(now: Snapshot, wanted: EntryFilter) -> BlockQuerySet:
         )
     if wanted.actor is not None:
         theirs = Revision.objects.of(now.access.tree).filter(actor_id=_searchable(wanted.actor, "actor"))
-        entries = entries.filter(added_in__in=theirs.values("number"))
+        numbers = theirs.values("number")
+        unchanged = Q(changed_in__isnull=True, added_in__in=numbers)
+        entries = entries.filter(unchanged | Q(changed_in__in=numbers))
     if wanted.source is not None:
         entries = entries.filter(source=_searchable(wanted.source, "source"))
     if wanted.confidence is not None:
@@ -202,24 +205,39 @@ def _within(now: Snapshot, entries: BlockQuerySet, path_prefix: str | None) -> B
     return entries
 
 
-def read_blocks(now: Snapshot, rows: Iterable[Block]) -> list[EntryRead]:
+def read_blocks(now: Snapshot, rows: Iterable[EntryRow]) -> list[EntryRead]:
     """Blocks, each with its path, as entries of a moment."""
     blocks = list(rows)
     paths = _paths(now, blocks)
-    return [
-        EntryRead(
+    known: dict[str, dict[int, Authorship]] = {}
+    found: list[EntryRead] = []
+    for block in blocks:
+        told = block.authors
+        if (authors := known.get(told)) is None:
+            authors = known[told] = _authors(told)
+        read = EntryRead(
             path=paths.get(block.file_id, block.path),
             entry=entry_of(block, now.revision),
             revision=block.added_in,
             etag=entry_etag(block, now.revision),
             expires_at=block.expires_at,
             metadata=block.metadata,
+            written=authors.get(block.added_in if block.first_in is None else block.first_in),
+            changed=authors.get(block.changed_in or block.added_in),
         )
-        for block in blocks
-    ]
+        found.append(read)
+    return found
 
 
-def _paths(now: Snapshot, blocks: list[Block]) -> dict[object, str]:
+def _authors(told: str) -> dict[int, Authorship]:
+    """By the numbers of revisions who made them, out of what `authors_sql` gives."""
+    return {
+        number: Authorship(number, datetime.fromisoformat(at), *by)
+        for number, at, *by in json.loads(f"[{told}]")
+    }
+
+
+def _paths(now: Snapshot, blocks: list[EntryRow]) -> dict[object, str]:
     """Where the files of these blocks stood, when it isn't now that is asked about."""
     if now.revision is None:
         return {}

@@ -47,9 +47,9 @@ def search_substring(
         size = limit + 1
         while True:
             chunk = entries.filter(_behind(cursor)) if cursor else entries
-            rows = list(chunk[:size])
+            rows = chunk[:size].read()
             for row, read in zip(rows, read_blocks(now, rows), strict=True):
-                cursor = cursor_of_place(read.entry.created, row.path, row.position, row.pk)
+                cursor = cursor_of_place(row.created, row.path, row.position, row.id)
                 text = " ".join((read.entry.summary, read.entry.body, *read.entry.tags))
                 if needle in case_folded(text):
                     found.append((read, cursor))

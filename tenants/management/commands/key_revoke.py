@@ -6,6 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from memsvc.database.tenancy import tenant_transaction
 from tenants.authentication import key_with_prefix
+from tenants.management.arguments import add_reason, operator
 from tenants.models import ApiKey
 from tenants.services import all_tenants, revoke_key
 
@@ -19,8 +20,9 @@ class Command(BaseCommand):
             metavar="PREFIX_OR_ID",
             help="the 8 characters after 'msk_', or the key's id; a whole key is taken too",
         )
+        add_reason(parser)
 
-    def handle(self, *, key: str, **options: object) -> None:
+    def handle(self, *, key: str, reason: str, **options: object) -> None:
         prefix = key.removeprefix("msk_").partition("_")[0]
         found = key_with_prefix(prefix)
         if found is None:
@@ -31,7 +33,7 @@ class Command(BaseCommand):
             raise CommandError(
                 f"There is no key '{prefix[:36]}'. The admin lists all keys with their prefixes."
             )
-        revoke_key(key=found)
+        revoke_key(key=found, actor=operator(reason))
         self.stdout.write(f"Revoked key '{found.name}' ({found.prefix}) of tenant '{found.tenant.slug}'.")
 
 

@@ -184,7 +184,8 @@ SELECT ranked.*,
     b.tag_keys,
     b.summary,
     b.category,
-    left(split_part(left(b.search_text, 400), chr(10), 2 - (b.summary = '')::int), 100)
+    left(split_part(left(b.search_text, 400), chr(10), 2 - (b.summary = '')::int), 100),
+    b.claimed
 FROM (
     -- Grouped and not joined: the planner, who knows no sizes here, would go through all neighbours for every row.
     SELECT id, sum(score + beside) AS total, coalesce(max(bm25), 0), max(similarity), sum(beside)

@@ -6,10 +6,10 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError
 
 from memsvc.transfer.bundles import export_bundle
-from memsvc.transfer.exports import expiring, export_directory, export_jsonl, export_zip
+from memsvc.transfer.exports import expiring, export_directory, export_jsonl, export_zip, record_export
 from memsvc.transfer.management.arguments import access_to, add_tenant_and_tree
 from memsvc.tree.errors import TreeError
-from tenants.management.arguments import Progress
+from tenants.management.arguments import Progress, add_reason
 
 
 class Command(BaseCommand):
@@ -26,12 +26,21 @@ class Command(BaseCommand):
             "target", type=Path, help="a .zip, .jsonl or .bundle that isn't there yet, or a directory"
         )
         parser.add_argument("--revision", type=int, help="the tree as of this revision (default: now)")
+        add_reason(parser)
 
     def handle(
-        self, *, tenant: str, tree: str, target: Path, revision: int | None, **options: object
+        self,
+        *,
+        tenant: str,
+        tree: str,
+        target: Path,
+        revision: int | None,
+        reason: str,
+        **options: object,
     ) -> None:
-        access, progress = access_to(tenant, tree), Progress(self.stderr)
+        access, progress = access_to(tenant, tree, reason), Progress(self.stderr)
         try:
+            record_export(access, revision)
             match target.suffix.lower():
                 case ".zip":
                     _write(target, lambda: export_zip(access, revision, progress=progress))

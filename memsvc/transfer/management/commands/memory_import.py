@@ -17,7 +17,7 @@ from memsvc.tree.access import Access
 from memsvc.tree.commands import OnConflict
 from memsvc.tree.errors import TreeError, TreeExists
 from memsvc.tree.trees import create_tree
-from tenants.management.arguments import Progress, tenant_named
+from tenants.management.arguments import Progress, add_reason, operator, tenant_named
 
 
 class Command(BaseCommand):
@@ -54,6 +54,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--json", action="store_true", dest="as_json", help="print the whole report as JSON"
         )
+        add_reason(parser)
 
     def handle(
         self,
@@ -67,18 +68,24 @@ class Command(BaseCommand):
         as_json: bool,
         form: str | None,
         only: str | None,
+        reason: str,
         **options: object,
     ) -> None:
         if not path.exists():
             raise CommandError(f"There is nothing at {path}.")
         if new_tree:
             try:
-                create_tree(tenant_named(tenant), tree)
+                create_tree(tenant_named(tenant), tree, actor=operator(reason))
             except (TreeExists, FormatError) as error:
                 raise CommandError(str(error)) from error
         try:
             report = self._import(
-                access_to(tenant, tree), path, form, OnConflict(on_conflict), only=only, dry_run=dry_run
+                access_to(tenant, tree, reason),
+                path,
+                form,
+                OnConflict(on_conflict),
+                only=only,
+                dry_run=dry_run,
             )
         except ImportRefused as error:
             for name, reason in error.refused:

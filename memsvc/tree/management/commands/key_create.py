@@ -4,7 +4,9 @@ from datetime import timedelta
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from tenants.management.arguments import tenant_named
+from memsvc.tree.errors import TreeNotFound
+from memsvc.tree.trees import tree_for_key
+from tenants.management.arguments import add_reason, operator, tenant_named
 from tenants.scopes import Scope
 from tenants.services import TenantError, create_key
 
@@ -28,9 +30,14 @@ class Command(BaseCommand):
             dest="scopes",
             help="what it may do; repeat for several",
         )
-        parser.add_argument("--tree", default="", help="the one tree that it opens (default: every tree)")
+        parser.add_argument(
+            "--tree",
+            default="",
+            help="the one tree that it opens, which has to be there (default: every tree)",
+        )
         parser.add_argument("--path-prefix", default="/", help="the folder that it opens (default: /, all)")
         parser.add_argument("--expires-in-days", type=int, help="when it ends by itself (default: never)")
+        add_reason(parser)
 
     def handle(
         self,
@@ -41,20 +48,23 @@ class Command(BaseCommand):
         tree: str,
         path_prefix: str,
         expires_in_days: int | None,
+        reason: str,
         **options: object,
     ) -> None:
         try:
+            found = tenant_named(tenant)
             key, text = create_key(
-                tenant=tenant_named(tenant),
+                tenant=found,
                 name=name,
                 scopes=[Scope(scope) for scope in scopes],
-                tree=tree,
+                tree=tree_for_key(found, tree),
                 path_prefix=path_prefix,
                 expires_at=None
                 if expires_in_days is None
                 else timezone.now() + timedelta(days=expires_in_days),
+                actor=operator(reason),
             )
-        except TenantError as error:
+        except (TenantError, TreeNotFound) as error:
             raise CommandError(str(error)) from error
         except OverflowError:
             raise CommandError(

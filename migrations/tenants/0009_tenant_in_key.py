@@ -7,6 +7,6 @@ class Migration(migrations.Migration):
     # Indexes are built without a transaction, beside whoever writes.
     atomic = False
 
-    dependencies = [("tree", "0012_run_id")]
+    dependencies = [("tenants", "0008_idempotency_digests")]
 
-    operations = [KeysWithTenant("tree_tree", "tree_revision", "tree_file", "tree_block", "tree_redaction")]
+    operations = [KeysWithTenant("tenants_storedanswer")]
