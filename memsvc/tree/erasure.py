@@ -26,6 +26,7 @@ from memsvc.contract.erasures import (
     ErasureRequest,
 )
 from memsvc.contract.files import Page
+from memsvc.database.rows import execute
 from memsvc.database.tenancy import tenant_transaction
 from memsvc.format import BlockKind, InvalidText, canonical_folder, checked_text
 from memsvc.tree import entries, files, router, services, statements
@@ -353,10 +354,9 @@ class _Erasing:
             "tree_block": ("file_id", ids),
             "tree_file": ("id", list(placements.values_list("pk", flat=True))),
         }
-        with connection.cursor() as cursor:
-            # By table: Django would look up what refers to them without their tenant.
-            for table, (column, gone_ids) in rows_of_files.items():
-                cursor.execute(
-                    f"DELETE FROM {table} WHERE tenant_id = %s AND tree_id = %s AND {column} = ANY(%s)",
-                    [tree.tenant_id, tree.pk, gone_ids],
-                )
+        # By table: Django would look up what refers to them without their tenant.
+        for table, (column, gone_ids) in rows_of_files.items():
+            execute(
+                f"DELETE FROM {table} WHERE tenant_id = %s AND tree_id = %s AND {column} = ANY(%s)",
+                [tree.tenant_id, tree.pk, gone_ids],
+            )

@@ -14,7 +14,7 @@ AND tree.tenant_id = key.tenant_id AND tree.name = key.tree COLLATE "C"
 
 
 class Migration(migrations.Migration):
-    dependencies = [("tenants", "0006_audit"), ("tree", "0013_tenant_in_key")]
+    dependencies = [("tenants", "0006_audit"), ("tree", "0012_run_id")]
 
     operations = [
         migrations.AddField(

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tree', '0013_tenant_in_key'),
+        ('tree', '0012_run_id'),
     ]
 
     operations = [

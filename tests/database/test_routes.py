@@ -12,11 +12,13 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from memsvc import jobs
+from memsvc.contract.erasures import ErasureKind, ErasureRequest
 from memsvc.recall import ann_index, vectors
 from memsvc.recall.accesses import ACCESS_COUNTS
 from memsvc.recall.search import Mode, Query, search
 from memsvc.tree import reads, services, trees
 from memsvc.tree.access import Access
+from memsvc.tree.erasure import erase
 from memsvc.tree.history.redaction import redact_version
 from memsvc.tree.models import Block, File
 from memsvc.tree.operations import AddEntry
@@ -69,7 +71,20 @@ MORE: dict[str, Callable[[Access], object]] = {
     "measure a part": lambda bob: trees.measure(Access(bob.tree, bob.actor, prefix="/memory")),
     "delete the tree": lambda bob: trees.delete_tree(bob),
     "redact": lambda bob: redacted(bob),
+    "erase a path": lambda bob: erased(bob, ErasureKind.PATH, "/secret.md"),
+    "erase an entry": lambda bob: erased(bob, ErasureKind.ENTRY, "mem_same"),
+    "erase the tree": lambda bob: erased(bob, ErasureKind.TREE, bob.tree.name),
 }
+
+
+def erased(bob: Access, kind: ErasureKind, value: str) -> None:
+    services.move(bob, "/secret.md", "/a.md")
+    services.move(bob, "/a.md", "/secret.md")
+    for dry_run in (True, False):
+        erase(
+            bob,
+            ErasureRequest(tree=bob.tree.name, kind=kind, value=value, dry_run=dry_run, erase_paths=True),
+        )
 
 
 def redacted(bob: Access) -> None:

@@ -7,6 +7,6 @@ class Migration(migrations.Migration):
     # Indexes are built without a transaction, beside whoever writes.
     atomic = False
 
-    dependencies = [("tree", "0012_run_id")]
+    dependencies = [("tree", "0016_authors")]
 
-    operations = [KeysWithTenant("tree_tree", "tree_revision", "tree_file", "tree_block", "tree_redaction")]
+    operations = [KeysWithTenant("tree_tree", "tree_revision", "tree_file", "tree_block", "tree_redaction", "tree_erasure")]
