@@ -75,6 +75,15 @@ def messages(access: Access) -> list[str]:
     return [each.message for each in reads.list_revisions(access).items]
 
 
+def test_the_row_of_an_index_outside_keeps_nobody_from_their_own_messages(memory: Access) -> None:
+    services.scaffold(memory)
+    own = replace(memory, prefix="/memory/semantic_memory/mine")
+    services.write_file(own, "/memory/semantic_memory/mine/a.md", "# One\n", message="mine")
+    services.write_file(memory, "/memory/semantic_memory/b.md", "# Two\n", message="theirs")
+
+    assert [each.message for each in reads.list_revisions(own).items] == ["mine"]
+
+
 def test_what_was_moved_over_the_border_or_deleted_beyond_it_counts(memory: Access) -> None:
     inside = replace(memory, prefix="/in")
     services.batch(memory, [WriteFile(INSIDE, b"x"), WriteFile("/in/b.md", b"x"), WriteFile(OUTSIDE, b"x")])

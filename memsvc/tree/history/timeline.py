@@ -18,6 +18,7 @@ from django.db.models.functions import Coalesce
 from psycopg.types.range import Range
 
 from memsvc.contract.history import RevisionRead
+from memsvc.format import BlockKind
 from memsvc.tree.blocks import RENDERED
 from memsvc.tree.models import Block, BlockQuerySet, File, Revision, Tree
 from memsvc.tree.snapshot import Snapshot
@@ -170,13 +171,14 @@ _TOLD = attrgetter(*(each.name for each in fields(RevisionRead)))
 def read_revisions(now: Snapshot, rows: Sequence[Revision]) -> list[RevisionRead]:
     """What an access is told of revisions: their messages only where it sees every path that they touched.
 
-    A message may be about each of these paths. Of revisions up to the oldest that is kept they are no longer known.
+    A message may be about each of these paths; the rows of indexes only follow from them. Of revisions up to the oldest
+    that is kept they are no longer known.
     """
     read = [RevisionRead(*_TOLD(row)) for row in rows]
     if now.access.prefix == "/":
         return read
     told = {each.number for each in read if each.message and each.number > now.tree.history_from}
-    found = touched(now.access.tree, told) if told else set()
+    found = touched(now.access.tree, told, counting=~Q(kind=BlockKind.ROW)) if told else set()
     stays: dict[UUID, list[File]] = defaultdict(list)
     for placement in File.objects.of(now.access.tree).of_contents({file_id for _, file_id in found}):
         stays[placement.content_id].append(placement)
