@@ -181,6 +181,7 @@ class History(Tree):
                 services.undo(self.access, revision=number)
             return
         old, new, now = self.then(number - 1), self.then(number), self.then(max(self.past))
+        changed = reads.get_revision(self.access, number)
 
         dry_run = services.undo(self.access, revision=number, dry_run=True)
         undone = services.undo(self.access, revision=number, skip_conflicts=True)
@@ -191,9 +192,17 @@ class History(Tree):
             undone.conflicts,
         )
         held = contents(self.access)
+        moved = {
+            each.source: each.path
+            for each in changed.files
+            if each.action == "moved" and each.source is not None
+        }
         for path in (old.keys() | new.keys() | now.keys() | held.keys()) - {*ROUTERS}:
             if old.get(path) == new.get(path) and path not in undone.paths:
                 assert held.get(path) == now.get(path), path
+            elif path in moved and now.get(moved[path]) != new.get(moved[path]):
+                # What was written since, where it was moved to, comes back along with it.
+                continue
             elif not undone.conflicts and now.get(path) == new.get(path):
                 assert held.get(path) == old.get(path), path
             elif not undone.conflicts and path in old.keys() & new.keys() & now.keys() & held.keys():
