@@ -6,9 +6,10 @@ how a chain is checked, is told in `memsvc.contract.audit`.
 """
 
 import atexit
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Final, override
+from typing import Any, Final, TypedDict, Unpack, override
 from uuid import UUID
 
 from django.conf import settings
@@ -28,31 +29,49 @@ MOST_REFUSALS: Final = 50
 TREE_DELETED: Final = "tree.delete"
 
 
-def record(
-    actor: Actor,
-    action: str,
-    head: AuditChain,
-    *,
-    tree_id: UUID | None = None,
-    revision: int | None = None,
-    object_id: object = "",
-    at: datetime | None = None,
-    outcome: str = DONE,
-    times: int = 1,
-) -> None:
+class About(TypedDict, total=False):
+    """What an act was about, beside the chain that it stands in."""
+
+    tree_id: UUID
+    revision: int | None
+    object_id: object
+    at: datetime
+    outcome: str
+    times: int
+
+
+def record(actor: Actor, action: str, head: AuditChain, **about: Unpack[About]) -> None:
     """Add an act to the chain that ends at a row, a tree's or a tenant's, in the transaction that does it.
 
-    The transaction has entered the tenant. Call it last: the row stays locked until the end.
+    The transaction has entered the tenant. Call it last: the row stays locked until the end. What makes a revision is
+    recorded with that, by `memsvc.tree.scope`.
     """
+    values = event_values(actor, action, head, **about)
+    # The update waits for the chain's last writer, and then goes on from what that one has left.
+    advance = f"""
+        UPDATE {type(head)._meta.db_table} SET {ADVANCED}
+        WHERE {"id" if isinstance(head, Tenant) else "tenant_id"} = %(event_tenant_id)s AND id = %(event_chain)s
+        RETURNING audit_number, audit_digest
+    """
+    if settings.DISTRIBUTED:
+        # An insertion goes by itself: its row may be on another server than the tenant's.
+        add(one(advance, values), values)
+    else:
+        execute(f"WITH head AS ({advance}) {ADDED}", values)
+
+
+def event_values(actor: Actor, action: str, head: AuditChain, **about: Unpack[About]) -> dict[str, object]:
+    """The parameters of what adds an event to the chain that ends at a row."""
     asked = request_id.get()
+    tree_id = about.get("tree_id")
     event = AuditEventRead(
         chain=str(head.pk),
         number=0,
         digest="",
-        at=at or datetime.now(UTC),
+        at=about.get("at") or datetime.now(UTC),
         action=action,
-        outcome=outcome,
-        times=times,
+        outcome=about.get("outcome", DONE),
+        times=about.get("times", 1),
         actor_kind=actor.kind,
         actor_id=actor.id,
         actor_name=None,
@@ -60,44 +79,44 @@ def record(
         request_id="" if asked == NO_REQUEST else asked,
         tree_id="" if tree_id is None else str(tree_id),
         tree=None,
-        revision=revision,
-        object_id=str(object_id),
+        revision=about.get("revision"),
+        object_id=str(about.get("object_id", "")),
         reason=actor.reason,
     )
     # Every write of a tree comes by here: a model's instance would take longer to make than all the rest.
-    values = {name: getattr(event, name) for name in _AS_TOLD}
-    keys = {"id": uuid7(), "tenant_id": head.of_tenant, "chain": head.pk, "tree_id": tree_id}
-    values |= {**keys, "said": said(event)}
-    # The update waits for the chain's last writer, and then goes on from what that one has left.
-    advance = _ADVANCE.format(
-        table=type(head)._meta.db_table, tenant="id" if isinstance(head, Tenant) else "tenant_id"
-    )
-    if settings.DISTRIBUTED:
-        # An insertion goes by itself: its row may be on another server than the tenant's.
-        placed = one(advance, values)
-        assert placed is not None  # the row is there, and its tenant entered
-        execute(f"{_INSERT} VALUES ({_VALUES})", {**values, "number": placed[0], "digest": placed[1]})
-    else:
-        execute(f"WITH head AS ({advance}) {_INSERT} SELECT {_PLACED} FROM head", values)
+    values: dict[str, object] = {f"event_{name}": getattr(event, name) for name in _AS_TOLD}
+    values |= {
+        "event_id": uuid7(),
+        "event_tenant_id": head.of_tenant,
+        "event_chain": head.pk,
+        "event_tree_id": tree_id,
+        "event_said": said(event),
+    }
+    return values
+
+
+def add(placed: Sequence[Any] | None, values: Mapping[str, object]) -> None:
+    """Add an event by a statement of its own, behind the one that has `ADVANCED` the end of its chain."""
+    assert placed is not None  # the row is there, and its tenant entered
+    number, digest = placed
+    execute(f"{_INSERT} VALUES ({_VALUES})", {**values, "event_number": number, "event_digest": digest})
 
 
 _OF_PLACE = ("number", "digest")
 _OF_KEYS = ("id", "tenant_id", "chain", "tree_id")
 _AS_TOLD = tuple(name for name in names(AuditEvent) if name not in (*_OF_PLACE, *_OF_KEYS))
 
-
-_ADVANCE = """
-UPDATE {table} SET audit_number = audit_number + 1, audit_digest = encode(sha256(convert_to(
-    audit_digest || E'\\n' || (audit_number + 1) || E'\\n' || %(said)s::text, 'UTF8'
-)), 'hex')
-WHERE {tenant} = %(tenant_id)s AND id = %(chain)s
-RETURNING audit_number, audit_digest
-"""
+# In an update of the row at which a chain ends: the next event.
+ADVANCED: Final = """audit_number = audit_number + 1, audit_digest = encode(sha256(convert_to(
+        audit_digest || E'\\n' || (audit_number + 1) || E'\\n' || %(event_said)s::text, 'UTF8'
+    )), 'hex')"""
 _INSERT = f"INSERT INTO tenants_auditevent ({', '.join(names(AuditEvent))})"
-_VALUES = ", ".join(f"%({name})s" for name in names(AuditEvent))
+_VALUES = ", ".join(f"%(event_{name})s" for name in names(AuditEvent))
 _PLACED = ", ".join(
-    f"head.audit_{name}" if name in _OF_PLACE else f"%({name})s" for name in names(AuditEvent)
+    f"head.audit_{name}" if name in _OF_PLACE else f"%(event_{name})s" for name in names(AuditEvent)
 )
+# The event, behind a `head` that says what such an update has returned.
+ADDED: Final = f"{_INSERT} SELECT {_PLACED} FROM head"
 
 
 def read_event(

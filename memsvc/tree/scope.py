@@ -182,8 +182,8 @@ def record_revision(
         action=action,
         message=message,
     )
-    statements.record(revision, index_behind=index_behind, superseded=superseded)
-    audit.record(actor, action, tree, tree_id=tree.pk, revision=number, at=at)
+    event = audit.event_values(actor, action, tree, tree_id=tree.pk, revision=number, at=at)
+    statements.record(revision, index_behind=index_behind, superseded=superseded, event=event)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ Django's query builder takes several times longer to put one of these together t
 the tree stays locked meanwhile. Everything that is not hot goes through the models' querysets.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -21,6 +21,7 @@ from memsvc.format.terms import Terms, entry_terms
 from memsvc.tree.errors import TreeNotFound
 from memsvc.tree.models import Block, EntryRow, File, Revision, Tree, authors_sql
 from memsvc.tree.visibility import FOR_GOOD, active_sql, live_at_sql, visible_sql
+from tenants import audit
 
 _ROWS_AT_ONCE = 200
 
@@ -359,7 +360,14 @@ def set_terms(row: Block, *, language: str) -> None:
     execute(_SET_TERMS, [language, found.words, found.exact, row.tenant_id, row.pk])
 
 
-_CLOSE_BLOCKS = "UPDATE tree_block SET removed_in = %s WHERE tenant_id = %s AND id = ANY(%s)"
+def _these(ids: str) -> str:
+    """An array of ids as one whose length no planner sees: for the few that it usually has a plan of its own would be
+    made with each call, since the one for all is thought to look for more.
+    """
+    return f"ARRAY(SELECT unnest({ids}::uuid[]))"
+
+
+_CLOSE_BLOCKS = f"UPDATE tree_block SET removed_in = %s WHERE tenant_id = %s AND id = ANY({_these('%s')})"
 
 
 def close_blocks(rows: Iterable[Block], tenant_id: UUID, revision: int) -> None:
@@ -445,32 +453,40 @@ WITH change AS (
       AND {_ENTRY} AND {active_sql("b", "%(number)s - 1")}
     UNION ALL
     SELECT -1, words FROM tree_block b
-    WHERE tenant_id = %(tenant_id)s AND id = ANY(%(superseded)s) AND {live_at_sql("b")} AND added_in < %(number)s
-      AND {_ENTRY}
+    WHERE tenant_id = %(tenant_id)s AND id = ANY({_these("%(superseded)s")}) AND {live_at_sql("b")}
+      AND added_in < %(number)s AND {_ENTRY}
 )
 """
-_COUNTED = """
+_COUNTED = f"""
 UPDATE tree_tree
 SET revision = %(number)s, index_behind = %(index_behind)s,
     entry_count = entry_count + (SELECT coalesce(sum(sign), 0) FROM change),
-    term_count = term_count + (SELECT coalesce(sum(sign * words), 0) FROM change)
+    term_count = term_count + (SELECT coalesce(sum(sign * words), 0) FROM change),
+    {audit.ADVANCED}
 WHERE tenant_id = %(tenant_id)s AND id = %(tree_id)s
+RETURNING audit_number, audit_digest
 """
 _NOTED = f"""
 INSERT INTO tree_revision ({", ".join(names(Revision))})
 VALUES ({", ".join(f"%({name})s" for name in names(Revision))})
 """
-_RECORD = f"{_CHANGE}, counted AS ({_COUNTED}) {_NOTED}"
+_RECORD = f"{_CHANGE}, head AS ({_COUNTED}), noted AS ({_NOTED}) {audit.ADDED}"
 
 
-def record(revision: Revision, *, index_behind: bool, superseded: Sequence[UUID]) -> None:
-    """Count a revision in its tree, and write its row. `superseded` are the rows that it superseded as they stand."""
+def record(
+    revision: Revision, *, index_behind: bool, superseded: Sequence[UUID], event: Mapping[str, object]
+) -> None:
+    """Count a revision in its tree, and write its row and its event, whose values `audit.event_values` gives.
+
+    `superseded` are the rows that it superseded as they stand.
+    """
     values = {name: getattr(revision, name) for name in names(Revision)}
-    values |= {"index_behind": index_behind, "superseded": [*superseded]}
+    values |= {"index_behind": index_behind, "superseded": [*superseded], **event}
     # As in `_at_once`.
     if settings.DISTRIBUTED:
-        execute(_CHANGE + _COUNTED, values)
+        placed = one(_CHANGE + _COUNTED, values)
         execute(_NOTED, values)
+        audit.add(placed, event)
     else:
         execute(_RECORD, values)
 

@@ -172,8 +172,8 @@ def test_a_hundred_more_files_cost_no_more_statements(
     files = [(f"/notes/{number}.md", entry_text(f"mem_{number}").encode()) for number in range(150)]
 
     # 1 savepoint  2 lock  3 what stood there?  4 which ids are known?  5 what is in the way?  6 files  7 ids?
-    # 8 blocks  9 revision  10 event  11 savepoint
-    with django_assert_max_num_queries(11):
+    # 8 blocks  9 revision and event  10 savepoint
+    with django_assert_max_num_queries(10):
         services.import_files(memory, files)
 
     assert contents(memory) == dict(files)
