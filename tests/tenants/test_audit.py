@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from io import StringIO
 from pathlib import Path
@@ -12,16 +13,19 @@ from typing import Any
 import psycopg
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import close_old_connections, connection
 from django.test import override_settings
 from rest_framework.test import APIClient
 
 from memsvc.contract.audit import AuditEventRead, digest_of
+from memsvc.contract.erasures import ErasureKind, ErasureRequest
 from memsvc.contract.requests import AuditFilter
 from memsvc.database.tenancy import tenant_transaction
+from memsvc.transfer.exports import record_export
 from memsvc.tree import services
 from memsvc.tree.access import Access
 from memsvc.tree.audit import audit_chains, audit_faults, audit_page
+from memsvc.tree.erasure import erase
 from memsvc.tree.errors import FileNotFound
 from memsvc.tree.history.redaction import redact_version
 from memsvc.tree.models import File
@@ -432,3 +436,51 @@ def test_eight_processes_leave_whole_chains() -> None:
     assert found_in(tenant) == []
     with of_tenant(memory):
         assert AuditEvent.objects.filter(chain=memory.tree.pk).count() == 160
+
+
+@pytest.mark.django_db(transaction=True)
+def test_acts_of_many_threads_on_trees_keys_and_the_tenant_wait_for_one_another() -> None:
+    tenant = make_tenant()
+    memory = access_to(tenant)
+    key, _ = make_key(tenant)
+
+    def a_tree_comes_and_goes(name: str) -> None:
+        access = Access(create_tree(tenant, name, actor=memory.actor), memory.actor)
+        add(access)
+        delete_tree(access)
+
+    def a_key_comes_and_goes(name: str) -> None:
+        revoke_key(key=make_key(tenant, name=name)[0], actor=memory.actor)
+
+    def something_is_erased(name: str) -> None:
+        entry_id = add(memory, name).entry.entry_id
+        erase(memory, ErasureRequest(tree="default", kind=ErasureKind.ENTRY, value=entry_id))
+
+    def something_is_refused(name: str) -> None:
+        audit.REFUSALS.note_refusal(key, key.actor, name, "forbidden")
+        audit.REFUSALS.flush()
+
+    acts: list[Callable[[str], object]] = [
+        a_tree_comes_and_goes,
+        a_key_comes_and_goes,
+        something_is_erased,
+        something_is_refused,
+        lambda name: add(memory, name),
+        lambda name: describe_tree(memory, name),
+        lambda name: keep_history(tenant=tenant, days=len(name)),
+        lambda name: record_export(memory, None),
+    ]
+
+    def in_turn(first: int) -> None:
+        try:
+            for number in range(len(acts)):
+                acts[(first + number) % len(acts)](f"{first} {number}")
+        finally:
+            close_old_connections()
+
+    with ThreadPoolExecutor(len(acts)) as threads:
+        list(threads.map(in_turn, range(len(acts))))
+
+    assert found_in(tenant) == []
+    # The tenant, its tree and a key before; a tree is told as made and as gone, a key as made and as revoked.
+    assert len(events(tenant)) == 3 + len(acts) * (3 + 2 + 2 + 1 + 4)
