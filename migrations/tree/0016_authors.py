@@ -96,7 +96,10 @@ class Migration(migrations.Migration):
             name='changed_in',
             field=models.BigIntegerField(blank=True, null=True),
         ),
+        # Of a tree of millions of entries a single look takes longer than statements may.
+        migrations.RunSQL("SET statement_timeout = 0", "RESET statement_timeout"),
         migrations.RunPython(fill, give_back),
+        migrations.RunSQL("RESET statement_timeout", "SET statement_timeout = 0"),
         # It has the columns that are to go, and comes back by itself.
         migrations.RunSQL(migrations.RunSQL.noop, "DROP VIEW IF EXISTS tree_block_of_tenant"),
     ]
