@@ -41,12 +41,12 @@ class KeyAuthentication(BaseAuthentication):
             raise AuthenticationFailed(REFUSAL)
         # For whoever has the request of the server only, such as the access log.
         request._request.memsvc_key = key  # type: ignore[attr-defined]
+        caller = caller_of(key, address)
         if not key.is_valid:
-            actor = replace(key.actor, address=address or "")
-            REFUSALS.note_refusal(key, actor, route_of(request), ErrorCode.UNAUTHENTICATED)
+            REFUSALS.note_refusal(key, caller.actor, route_of(request), ErrorCode.UNAUTHENTICATED)
             raise AuthenticationFailed(REFUSAL)
         LAST_USES.note_use(key, address)
-        return AnonymousUser(), caller_of(key, address)
+        return AnonymousUser(), caller
 
     def key_in(self, request: Request) -> ApiKey | None:
         """The key that was sent, whether it still opens anything or not."""
@@ -87,7 +87,7 @@ SELECT {columns(Tenant, "(found.tenant)")}, {columns(ApiKey, "(found.key)")} FRO
 """
 
 
-def caller_of(key: ApiKey, address: str | None = None) -> Caller:
+def caller_of(key: ApiKey, address: str | None) -> Caller:
     known = {scope.value for scope in Scope}
     scopes = frozenset(Scope(scope) for scope in key.scopes if scope in known)
     return Caller(tenant=key.tenant, key=key, scopes=scopes, actor=replace(key.actor, address=address or ""))

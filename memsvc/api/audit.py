@@ -1,6 +1,3 @@
-import json
-from dataclasses import fields
-
 from django.http import StreamingHttpResponse
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -11,8 +8,9 @@ from memsvc.api.transfer import OneKind
 from memsvc.api.views import TenantView
 from memsvc.contract.audit import AuditEventRead
 from memsvc.contract.files import Page
-from memsvc.contract.requests import AuditFilter
+from memsvc.contract.requests import AuditRequest
 from memsvc.contract.wire import to_json
+from memsvc.transfer.interchange import json_line
 from memsvc.tree.audit import audit_chains, audit_page
 from memsvc.tree.errors import Forbidden
 from tenants.authentication import Caller
@@ -31,12 +29,12 @@ class AuditView(TenantView):
 
     def get(self, request: Request) -> Response:
         require_no_folder(self.caller)
-        wanted = AuditFilter(**{each.name: self.params[each.name] for each in fields(AuditFilter)})
+        wanted = AuditRequest(**self.params)
         page = audit_page(
             self.caller.tenant,
             wanted,
             only=self.caller.key.only_trees,
-            cursor=self.params["cursor"],
+            cursor=wanted.cursor,
             limit=self.params["limit"],
         )
         return answer(page, Page[AuditEventRead])
@@ -55,7 +53,7 @@ class AuditExportView(TenantView):
         require_no_folder(self.caller)
         events = audit_chains(self.caller.tenant, only=self.caller.key.only_trees)
         return StreamingHttpResponse(
-            (json.dumps(to_json(event), ensure_ascii=False).encode() + b"\n" for event in events),
+            (json_line(to_json(event)) for event in events),
             content_type="application/jsonl",
             headers={"Content-Disposition": 'attachment; filename="audit.jsonl"'},
         )

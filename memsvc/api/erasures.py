@@ -1,11 +1,9 @@
-import unicodedata
 from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from memsvc.api.answers import answer
-from memsvc.api.gate import unmarked
 from memsvc.api.serializers import Input, PageQuery
 from memsvc.api.trees import require_every_tree
 from memsvc.api.views import TenantView, access_of
@@ -36,8 +34,7 @@ class ErasuresView(TenantView):
 
     def post(self, request: Request) -> Response:
         wanted = ErasureRequest(**self.body(ErasureInput))
-        name = unicodedata.normalize("NFC", unmarked(wanted.tree))
-        tree = tree_of(self.caller.tenant, name, only=self.caller.key.only_trees)
+        tree = tree_of(self.caller.tenant, wanted.tree, only=self.caller.key.only_trees)
         return answer(erase(access_of(self.caller, tree), wanted))
 
     def storable(self, answer: Any) -> Any:

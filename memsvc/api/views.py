@@ -1,6 +1,5 @@
 """What all views share: who asks, what they may do, and what they sent."""
 
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -156,8 +155,8 @@ class TreeView(TenantView):
 
     @cached_property
     def access(self) -> Access:
-        name = unicodedata.normalize("NFC", unmarked(self.kwargs["tree"]))
-        return access_of(self.caller, tree_of(self.caller.tenant, name, only=self.caller.key.only_trees))
+        name, only = unmarked(self.kwargs["tree"]), self.caller.key.only_trees
+        return access_of(self.caller, tree_of(self.caller.tenant, name, only=only))
 
     def tree_in_answer(self) -> UUID | None:
         return self.access.tree.pk

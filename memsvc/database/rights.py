@@ -45,12 +45,17 @@ SEARCHED: Final = "tree_block_of_tenant"
 _SEARCHED_TABLE: Final = "tree_block"
 
 
-@contextmanager
-def connected_as(alias: str) -> Iterator[None]:
-    """Let this thread work as another role, whatever it calls. Raises `ImproperlyConfigured` where it has no URL."""
+def require_url(alias: str) -> None:
+    """Raise `ImproperlyConfigured` where nothing says as which role to connect."""
     if alias not in connections:
         variable = f"DATABASE_{alias.upper()}_URL"
         raise ImproperlyConfigured(f"{variable} is not set: it says as which role this is done.")
+
+
+@contextmanager
+def connected_as(alias: str) -> Iterator[None]:
+    """Let this thread work as another role, whatever it calls. Raises `ImproperlyConfigured` where it has no URL."""
+    require_url(alias)
     own = connections[DEFAULT_DB_ALIAS]
     connections[DEFAULT_DB_ALIAS] = connections[alias]
     try:

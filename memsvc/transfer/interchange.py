@@ -51,7 +51,7 @@ class Document:
 
 
 def header_line(system: str, version: str) -> bytes:
-    return _line(
+    return json_line(
         {
             "format": FORMAT,
             "version": VERSION,
@@ -66,12 +66,14 @@ def document_line(tree: str, path: str, data: bytes) -> bytes:
         content, encoding = data.decode(), "utf-8"
     except UnicodeDecodeError:
         content, encoding = b64encode(data).decode(), "base64"
-    return _line({"type": "document", "tree": tree, "path": path, "encoding": encoding, "content": content})
+    return json_line(
+        {"type": "document", "tree": tree, "path": path, "encoding": encoding, "content": content}
+    )
 
 
 def memory_line(tree: str, memory: ExternalMemory) -> bytes:
     kept = {name: memory.origin.get(name) for name in _KEPT}
-    return _line(
+    return json_line(
         {
             "type": "memory",
             "external_id": memory.external_id,
@@ -99,7 +101,8 @@ def memory_line(tree: str, memory: ExternalMemory) -> bytes:
     )
 
 
-def _line(content: Mapping[str, object]) -> bytes:
+def json_line(content: Mapping[str, object]) -> bytes:
+    """An object as a line, which nobody's idea of a line end cuts in two."""
     return (json.dumps(content, ensure_ascii=False).translate(_LINE_ENDS) + "\n").encode()
 
 

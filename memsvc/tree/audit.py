@@ -12,7 +12,7 @@ from memsvc.contract.audit import AuditEventRead, Fault, Head, faults
 from memsvc.contract.files import Page
 from memsvc.contract.requests import AuditFilter
 from memsvc.database.tenancy import tenant_transaction
-from memsvc.tree.cursors import after_id, cursor_of_id
+from memsvc.tree.cursors import newest_by_id
 from memsvc.tree.models import Tree
 from memsvc.tree.scope import tenant_snapshot
 from memsvc.tree.trees import tree_of
@@ -35,7 +35,7 @@ def audit_page(
 
     Raises `TreeNotFound`.
     """
-    events = AuditEvent.objects.filter(tenant=tenant).order_by("-pk")
+    events = AuditEvent.objects.filter(tenant=tenant)
     if wanted.tree is not None:
         events = events.filter(tree_id=tree_of(tenant, wanted.tree, only=only).pk)
     elif only is not None:
@@ -50,12 +50,9 @@ def audit_page(
         events = events.filter(at__gte=wanted.since)
     if wanted.until is not None:
         events = events.filter(at__lt=wanted.until)
-    if cursor is not None:
-        events = events.filter(pk__lt=after_id(cursor))
     with tenant_transaction(tenant.pk):
-        found = list(events[: limit + 1])
-        items = _named(tenant, found[:limit])
-    return Page(items, cursor_of_id(found[limit - 1].pk) if len(found) > limit else None)
+        rows, following = newest_by_id(events, cursor=cursor, limit=limit)
+        return Page(_named(tenant, rows), following)
 
 
 def _named(tenant: Tenant, events: list[AuditEvent]) -> list[AuditEventRead]:

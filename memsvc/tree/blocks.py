@@ -65,10 +65,11 @@ def _as_text(block: CutBlock) -> tuple[str, str, bytes | None]:
             return head.decode(), text.decode(), None
         except UnicodeDecodeError:
             pass
-    return _legible(head), _legible(text), block.raw
+    return legible(head), legible(text), block.raw
 
 
-def _legible(data: bytes) -> str:
+def legible(data: bytes) -> str:
+    """What can't be kept as text, as well as text can show it."""
     return data.decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
@@ -85,14 +86,18 @@ def is_spliced(row: Block, revision: int | None = None) -> bool:
     )
 
 
+def stored(row: Block) -> bytes:
+    """The bytes of a block as they were written."""
+    return bytes(row.raw) if row.raw is not None else (row.head + row.text).encode()
+
+
 def rendered(row: Block, revision: int | None = None) -> bytes:
     """The bytes of a block as of a revision, with the line that says so where it was superseded."""
+    if not is_spliced(row, revision):
+        return stored(row)
     if row.raw is not None:
-        data = bytes(row.raw)
-        return superseded(data, row.superseded_by) if is_spliced(row, revision) else data
-    if is_spliced(row, revision):
-        return superseded(row.head.encode(), row.superseded_by) + row.text.encode()
-    return (row.head + row.text).encode()
+        return superseded(bytes(row.raw), row.superseded_by)
+    return superseded(row.head.encode(), row.superseded_by) + row.text.encode()
 
 
 def content(rows: Iterable[Block], revision: int | None = None) -> bytes:

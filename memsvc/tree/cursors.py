@@ -6,6 +6,8 @@ import json
 from datetime import date, datetime
 from uuid import UUID
 
+from django.db.models import Model, QuerySet
+
 from memsvc.format import InvalidText
 
 
@@ -43,6 +45,17 @@ def after_id(cursor: str) -> UUID:
             except ValueError:
                 pass
     raise _refusal()
+
+
+def newest_by_id[M: Model](
+    rows: QuerySet[M], *, cursor: str | None, limit: int
+) -> tuple[list[M], str | None]:
+    """A page of rows whose ids say when they were made, newest first, and the cursor of the next one."""
+    rows = rows.order_by("-pk")
+    if cursor is not None:
+        rows = rows.filter(pk__lt=after_id(cursor))
+    found = list(rows[: limit + 1])
+    return found[:limit], cursor_of_id(found[limit - 1].pk) if len(found) > limit else None
 
 
 def cursor_of_day(day: date, row_id: UUID) -> str:

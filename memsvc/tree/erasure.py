@@ -32,7 +32,7 @@ from memsvc.format import BlockKind, InvalidText, canonical_folder, checked_text
 from memsvc.tree import entries, files, router, services, statements
 from memsvc.tree.access import Access
 from memsvc.tree.blocks import rendered
-from memsvc.tree.cursors import after_id, cursor_of_id
+from memsvc.tree.cursors import newest_by_id
 from memsvc.tree.errors import EntryNotFound, FileNotFound, NothingToErase, RootRefused, TreeNotFound
 from memsvc.tree.history import erasing
 from memsvc.tree.history.erasing import Target
@@ -108,13 +108,9 @@ def delete_tenant(tenant: Tenant, actor: Actor) -> ErasureCertificate:
 
 def list_erasures(tenant: Tenant, *, cursor: str | None = None, limit: int = 100) -> Page[ErasureCertificate]:
     """The certificates of a tenant, newest first."""
-    rows = Erasure.objects.filter(tenant=tenant).order_by("-pk")
-    if cursor is not None:
-        rows = rows.filter(pk__lt=after_id(cursor))
     with tenant_transaction(tenant.pk):
-        found = list(rows[: limit + 1])
-    items = found[:limit]
-    return Page([*map(_told, items)], cursor_of_id(items[-1].pk) if len(found) > limit else None)
+        rows, following = newest_by_id(Erasure.objects.filter(tenant=tenant), cursor=cursor, limit=limit)
+    return Page([*map(_told, rows)], following)
 
 
 def _certified(tenant_id: UUID, actor: Actor, kind: str, counts: Mapping[str, int]) -> ErasureCertificate:
@@ -311,18 +307,19 @@ class _Erasing:
 
     def _leave_revisions(self) -> None:
         """Empty the messages of revisions that tell of it, or may: those in which it came, changed or went."""
-        target, wanted = self.target, self.wanted
-        made = Revision.objects.of(self.tree)
-        named = [self.wanted.value] if wanted.kind in (ErasureKind.PATH, ErasureKind.ENTRY) else []
-        names = Q(number__in=target.numbers)
-        for each in named:
-            names |= Q(message__contains=each)
-        telling = made.filter(names).exclude(message="")
-        for number in telling.values_list("number", flat=True):
-            self.found[ErasurePlace.MESSAGE, str(number)] += 1
-        telling.update(message="")
+        wanted, made = self.wanted, Revision.objects.of(self.tree)
+        telling = Q(number__in=self.target.numbers)
+        if wanted.kind in (ErasureKind.PATH, ErasureKind.ENTRY):
+            telling |= Q(message__contains=wanted.value)
+        self._empty_messages(telling)
         if wanted.kind is ErasureKind.RUN:
             self.found[ErasurePlace.RUN_ID, ""] += made.filter(run_id=wanted.value).update(run_id="")
+
+    def _empty_messages(self, telling: Q) -> None:
+        revisions = Revision.objects.of(self.tree).filter(telling).exclude(message="")
+        for number in revisions.values_list("number", flat=True):
+            self.found[ErasurePlace.MESSAGE, str(number)] += 1
+        revisions.update(message="")
 
     def _leave_files(self) -> None:
         """Of files that are gone as a whole: say that their versions were erased, or let their paths go too."""
@@ -345,10 +342,7 @@ class _Erasing:
             self.found[ErasurePlace.PATH, path] += 1
             rows = list(erasing.rows_about(tree, path).filter(removed_in__isnull=False, size__gt=0))
             put_in_place(tree, rows, [emptied(row) for row in rows])
-            telling = Revision.objects.of(tree).filter(message__contains=path)
-            for number in telling.values_list("number", flat=True):
-                self.found[ErasurePlace.MESSAGE, str(number)] += 1
-            telling.update(message="")
+            self._empty_messages(Q(message__contains=path))
         rows_of_files = {
             "tree_redaction": ("file_id", ids),
             "tree_block": ("file_id", ids),

@@ -270,7 +270,7 @@ class BlockQuerySet(TreeRowQuerySet["Block"]):
     def entries(self) -> Self:
         return self.filter(kind=BlockKind.ENTRY)
 
-    def with_paths(self, tree: Tree) -> Self:
+    def with_paths_and_authors(self, tree: Tree) -> Self:
         """Each with the path of the file that it is in, as `path`, and who wrote it, as `authors`.
 
         Not as a join: the planner, who doesn't know how few files of other tenants there may be, would expect that few
@@ -281,7 +281,7 @@ class BlockQuerySet(TreeRowQuerySet["Block"]):
         return self.annotate(path=Subquery(file.values("path")), authors=authors)
 
     def read(self) -> list[EntryRow]:
-        """The entries of a queryset `with_paths`."""
+        """The entries of a queryset `with_paths_and_authors`."""
         return [EntryRow(*values) for values in self.values_list(*EntryRow._fields)]
 
     def searched(self) -> Self:

@@ -172,8 +172,10 @@ BEGINNING = 4_000
 _ENTRY = f"b.kind = 'entry' AND {visible_sql('b', FOR_GOOD)}"
 _HOLDS = f"{live_at_sql('b')} AND {_ENTRY} AND {active_sql('b')}"
 
+_LIVE_ENTRY = f"coalesce(claimed, created), summary, tags, left(text, {BEGINNING})"
+
 _LAST_ENTRIES = f"""
-SELECT coalesce(claimed, created), summary, tags, left(text, {BEGINNING}) FROM tree_block b
+SELECT {_LIVE_ENTRY} FROM tree_block b
 WHERE tenant_id = %s AND file_id = %s AND {_HOLDS}
 ORDER BY position DESC LIMIT %s
 """
@@ -193,7 +195,7 @@ def live_entry(block: Block) -> LiveEntry:
 
 
 _EVER_SAID = f"""
-SELECT coalesce(claimed, created), summary, tags, left(text, {BEGINNING}) FROM tree_block b
+SELECT {_LIVE_ENTRY} FROM tree_block b
 WHERE tenant_id = %s AND file_id = %s AND kind = 'entry' AND strpos(search_text, %s) > 0 AND (NOT %s OR ({_HOLDS}))
 ORDER BY position DESC LIMIT 1000
 """

@@ -49,7 +49,8 @@ def tree_of(tenant: Tenant, name: str = DEFAULT_TREE, *, only: Collection[UUID] 
 
     With `only`, the ids of trees, there are no others, and none is made.
     """
-    tree = statements.tree_named(tenant.pk, unicodedata.normalize("NFC", name))
+    name = unicodedata.normalize("NFC", name)
+    tree = statements.tree_named(tenant.pk, name)
     if tree is not None and (only is None or tree.pk in only):
         # Asked for later, it would have to be read inside a transaction that has entered it.
         tree.tenant = tenant

@@ -47,9 +47,4 @@ class Migration(migrations.Migration):
                 'constraints': [models.UniqueConstraint(fields=('tenant', 'chain', 'number'), name='audit_event_number_unique')],
             },
         ),
-        # A tenant's events in the order in which they were made; Django goes on by the id alone.
-        migrations.RunSQL(
-            "ALTER TABLE tenants_auditevent DROP CONSTRAINT tenants_auditevent_pkey, ADD PRIMARY KEY (tenant_id, id)",
-            migrations.RunSQL.noop,
-        ),
     ]

@@ -9,4 +9,4 @@ class Migration(migrations.Migration):
 
     dependencies = [("tenants", "0008_idempotency_digests")]
 
-    operations = [KeysWithTenant("tenants_storedanswer")]
+    operations = [KeysWithTenant("tenants_storedanswer", "tenants_auditevent")]

@@ -28,11 +28,6 @@ class Migration(migrations.Migration):
                 'indexes': [models.Index(models.F('tenant'), models.OrderBy(models.F('id'), descending=True), name='erasure_newest')],
             },
         ),
-        # As the keys of all other tables in migrations/tenant_in_key.py; there is no row yet.
-        migrations.RunSQL(
-            "ALTER TABLE tree_erasure DROP CONSTRAINT tree_erasure_pkey, ADD PRIMARY KEY (tenant_id, id)",
-            migrations.RunSQL.noop,
-        ),
         # As 0010_estimates.py says of the others.
         migrations.RunSQL(
             "ALTER TABLE tree_erasure ALTER COLUMN tenant_id SET (n_distinct = 1)", migrations.RunSQL.noop

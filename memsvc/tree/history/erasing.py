@@ -17,7 +17,7 @@ from django.db.models import Q
 
 from memsvc.format import SCAFFOLD, BlockKind, IndexRow, cut_file, parse_row, superseded
 from memsvc.format import Block as CutBlock
-from memsvc.tree.blocks import is_spliced, rendered, row_of
+from memsvc.tree.blocks import is_spliced, legible, rendered, row_of, stored
 from memsvc.tree.history.redaction import emptied
 from memsvc.tree.models import Block, BlockQuerySet, File, Tree
 from memsvc.tree.router import LOOKED_AT, described_from, place_of, quoted
@@ -108,9 +108,6 @@ class Names:
         for pattern, put in self._patterns:
             data = pattern.sub(put, data)
         return data
-
-    def are_in(self, text: str) -> bool:
-        return any(each in text for each in self.ids)
 
     def rows_with(self, rows: BlockQuerySet) -> Iterator[Block]:
         """Those of some rows that name one of them anywhere."""
@@ -220,8 +217,7 @@ def _take_changes(
 
 def _own(row: Block) -> bytes:
     """What a row holds, whatever stands around it and was said of it since."""
-    stored = bytes(row.raw) if row.raw is not None else (row.head + row.text).encode()
-    return stored.strip(b"\r\n") + b"\n"
+    return stored(row).strip(b"\r\n") + b"\n"
 
 
 def _lines(data: bytes) -> set[bytes]:
@@ -237,8 +233,7 @@ def note_numbers(target: Target) -> None:
 
 def rewritten(row: Block, path: str, target: Target) -> Block:
     """A closed row as it stays: what it held without that which goes. What can't stand so is emptied."""
-    stored = bytes(row.raw) if row.raw is not None else (row.head + row.text).encode()
-    data = target.remains_of(row, stored)
+    data = target.remains_of(row, stored(row))
     was_gone = row.superseded_by in target.ids
     if not data or row.kind == BlockKind.ROW:
         return without_ids(emptied(row), target)
@@ -256,7 +251,7 @@ def rewritten(row: Block, path: str, target: Target) -> Block:
         new.created, new.claimed = row.created, row.claimed
     if row.kind == BlockKind.OPAQUE:
         # Why it is no entry may quote it.
-        new.head, new.text, new.reason = data.decode(errors="replace").replace("\0", "\ufffd"), "", ERASED
+        new.head, new.text, new.reason = legible(data), "", ERASED
     if is_spliced(row):
         new.superseded_by = ERASED if was_gone else row.superseded_by
         new.spliced = row.spliced - (len(row.superseded_by.encode()) - len(new.superseded_by.encode()))

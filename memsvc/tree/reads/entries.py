@@ -79,7 +79,7 @@ def get_entry(access: Access, entry_id: str, *, revision: int | None = None) -> 
 def _first_named(now: Snapshot, entry_id: str) -> list[EntryRow]:
     """The slow way: for earlier revisions, and where the entry that has the id is out of sight."""
     named = now.blocks().entries().filter(entry_id=entry_id)
-    blocks = _within(now, named, None).with_paths(now.access.tree).read()
+    blocks = _within(now, named, None).with_paths_and_authors(now.access.tree).read()
     paths = _paths(now, blocks)
     return sorted(blocks, key=lambda block: (paths.get(block.file_id, block.path), block.position))[:1]
 
@@ -134,7 +134,7 @@ def _page(
 ) -> Page[EntryRead]:
     limit = max(1, min(limit, MAX_FOUND))
     with snapshot(access, revision) as now:
-        entries = matching(now, wanted).with_paths(access.tree)
+        entries = matching(now, wanted).with_paths_and_authors(access.tree)
         for needle in needles:
             entries = entries.filter(search_text__contains=needle)
         if cursor is not None:

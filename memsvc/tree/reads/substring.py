@@ -42,7 +42,7 @@ def search_substring(
     limit = max(1, min(limit, MAX_FOUND))
     found: list[tuple[EntryRead, str]] = []
     with snapshot(access, revision) as now:
-        entries = _about(matching(now, wanted), needle).with_paths(access.tree)
+        entries = _about(matching(now, wanted), needle).with_paths_and_authors(access.tree)
         entries = entries.order_by("-created", F("path").asc(), "position", "pk")
         size = limit + 1
         while True:

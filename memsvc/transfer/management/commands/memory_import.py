@@ -88,8 +88,8 @@ class Command(BaseCommand):
                 dry_run=dry_run,
             )
         except ImportRefused as error:
-            for name, reason in error.refused:
-                self.stderr.write(f"refused    {name!r} {reason}")
+            for name, why in error.refused:
+                self.stderr.write(f"refused    {name!r} {why}")
             raise CommandError(str(error)) from error
         except (TreeError, FormatError, OSError) as error:
             raise CommandError(f"Nothing was imported: {error}") from error

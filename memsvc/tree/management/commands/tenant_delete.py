@@ -3,7 +3,7 @@ from argparse import ArgumentParser
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
 
-from memsvc.database.rights import OWNER, connected_as
+from memsvc.database.rights import OWNER, connected_as, require_url
 from memsvc.tree.erasure import delete_tenant
 from memsvc.tree.errors import Busy, Unavailable
 from tenants import audit
@@ -26,8 +26,8 @@ class Command(BaseCommand):
             raise CommandError("--confirm must be the slug of the tenant, exactly.")
         found = tenant_named(tenant)
         try:
-            with connected_as(OWNER):
-                pass  # before anything is done
+            # Before anything is done.
+            require_url(OWNER)
             certificate = delete_tenant(found, operator())
             with connected_as(OWNER):
                 events = audit.forget(found)
